@@ -2,9 +2,10 @@
 A device for PyTorch
 ====================
 
-Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory.
-This page follows the code of the simulated device, about :count:`lines-of-device` lines of C++, in the order in which PyTorch
-needs it. If your accelerator already runs ``torch.ones``, use the table to check which parts a
+Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory. A
+missing part shows up late: without the hook for storages, for example, FSDP fails when it first frees parameters.
+This page follows the code of the simulated device, about :count:`lines-of-device` lines of C++, in the order in
+which PyTorch needs it. If your accelerator already runs ``torch.ones``, use the table to check which parts a
 communication backend relies on; otherwise, use it as a plan for the first weeks.
 
 PyTorch reserves the device type ``PrivateUse1`` for devices that are not part of its own code:
@@ -105,8 +106,10 @@ run_program("device/late.py")
 #    :end-before: Stream getDefaultStream(
 #
 # ``DeviceGuardImplInterface.h`` promises that ``record`` and ``block`` only put a command into the queue of the
-# stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that
-# already waits keeps waiting for the earlier version:
+# stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that already
+# waits keeps waiting for the earlier version. In the code, ``driver`` is what lies below PyTorch, ``queue`` finds the
+# driver's stream of a ``c10::Stream``, and a *mark* is a place in such a stream: the number of tasks that the stream
+# must have finished:
 #
 # .. listing:: extension/simulated_accelerator/src/guard.hpp
 #    :start-at: void record(void** event
@@ -207,14 +210,11 @@ run_program("device/hooks.py")
 run_program("device/kernels.py")
 
 # %%
-# ``cumsum`` launches only copies: its input and its output to the host, and the result back.
-#
 # The driver, and forks
 # ---------------------
 #
 # Below all five parts is a driver. That of the simulation is small and knows nothing of PyTorch: a stream is a
-# queue that threads serve, an event is a stream and the number of tasks that it must have finished, and one mutex
-# guards all streams, so that a trace has one order:
+# queue that threads serve, and one mutex guards all streams, so that a trace has one order:
 #
 # .. admonition:: ``launch``, events, and the threads that serve streams
 #    :collapsible: closed
@@ -255,4 +255,14 @@ run_program("device/errors.py")
 #
 # :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. PyTorch's repository contains another
 # example of a ``PrivateUse1`` device, OpenReg. When this page was written, its communication backend was a stub
-# that exchanges no data. Not run here: OpenReg, and devices other than ``sim``.
+# that exchanges no data.
+#
+# .. admonition:: After this page you have decided
+#
+#    - which parts of the table your device already has;
+#    - how a program loads the device, and what happens after a backward pass;
+#    - which operators run in the stream from the beginning, and which may take the fallback;
+#    - when the driver starts threads, and which error a forked child gets;
+#    - which calls raise the error of a kernel that has failed.
+#
+# Not run here: OpenReg, and devices other than ``sim``.

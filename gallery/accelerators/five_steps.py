@@ -2,10 +2,10 @@
 The five steps of a call
 ========================
 
-When a program calls a collective on a device, the backend only queues the communication, arranges who waits
-for what, and returns. This page follows one call of ``simccl``, the backend of the simulated device,
-through the five steps that this takes, so that you can decide where the call of your own library belongs,
-and where its errors will appear.
+When a program calls a collective on a device, the backend only queues the communication, arranges who waits for what,
+and returns. If it forgets an event or the memory, results are wrong without an error as soon as a stream is late.
+This page follows one call of ``simccl``, the backend of the simulated device, through its five steps, so that you can
+decide where the call of your own library belongs, and where its errors will appear.
 
 .. list-table::
    :header-rows: 1
@@ -37,16 +37,33 @@ steps, for one call or for several that the program has combined.
 Steps 1 and 2: order and memory
 -------------------------------
 
-``launch`` chooses a stream, and makes it wait for what the program has launched so far:
+``launch`` chooses a stream, and makes it wait for what the program has launched so far. It uses these names:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``CallList``
+     - the calls of this launch, with their arguments and tensors
+   * - ``kind``
+     - the operation; it is missing if the program has combined several calls
+   * - ``prepare``
+     - refuses calls of a group that has failed, and drops the memory of calls that have ended
+   * - ``stream_for``
+     - returns the stream of the communication. It depends on the *lane* of the call: the collectives have one, and
+       messages others
+   * - ``describe``
+     - gives the work its title, its timeout and its results
+   * - ``wait_for_program``
+     - makes the stream wait for an event in the caller's stream
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :part: launch
    :end-before: // 2. The memory stays
 
-Before step 1, ``prepare`` refuses calls of a group that has failed and drops the memory of calls that have ended, and
-the guard finds the caller's current stream. ``stream_for`` chooses the stream of the communication by its ``lane``, and
-``wait_for_program`` makes it wait for an event in the caller's stream. These two are virtual, as is ``keep`` of step 2, so
-that a backend can do such a step in another way, and a group can break a rule of this part on purpose.
+``stream_for`` and ``wait_for_program`` are virtual, as is ``keep`` of step 2, so that a backend can do such a step in
+another way, and a group can break a rule of this part on purpose.
 
 In step 3, the library gets addresses and sizes, and no tensors. Because the program may delete its tensors as soon as
 the call has returned, the group keeps them, too:
@@ -115,8 +132,7 @@ places, in the same stream:
    :start-at: // 4. An event says
    :end-before: // [/launch]
 
-The call returns now, perhaps before its task has begun. ``wait`` of the work makes the caller's stream wait for
-the event. The future has an event of its own, for which the streams of its callbacks wait.
+The call returns now, perhaps before its task has begun.
 
 One backend, two libraries
 --------------------------
@@ -144,18 +160,15 @@ from launcher import launch
 launch("five_steps/operations.py", ranks=2)
 
 # %%
-# The last line of each rank says that both libraries gave the same results. Only step 3 calls the library, so the other
-# four needed no change.
+# Both libraries give the same results. Only step 3 calls the library, so the other four needed no change.
 #
 # Several calls as one
 # --------------------
 #
-# Every launch costs time, on the host and on the device, so a program may *coalesce* calls. ``Backend.hpp``
-# has two methods for that, which ``batch_isend_irecv`` calls, and the private ``dist._coalescing_manager`` if it gets a
-# device.
-# After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
-# launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have
-# both, because their default implementations raise an error:
+# Every launch costs time, so a program may *coalesce* calls, with ``batch_isend_irecv`` or with the private
+# ``dist._coalescing_manager`` if it gets a device. Both call two methods of the backend. After ``startCoalescing``, it
+# only collects calls; ``endCoalescing`` launches them and returns one ``Work`` for all. A backend whose
+# ``supportsCoalescing`` is true must have both, because their default implementations raise an error:
 #
 # .. admonition:: Both methods in ``simccl``
 #    :collapsible: closed
@@ -207,7 +220,7 @@ launch("five_steps/coalescing.py", ranks=2)
 #
 # .. listing:: gallery/accelerators/five_steps/errors.py
 #    :start-at: options = stream_collectives.Options
-#    :end-before: def show_error
+#    :end-before: # [program]
 #
 # .. listing:: gallery/accelerators/five_steps/errors.py
 #    :start-at: truths =
@@ -225,5 +238,13 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # A ``wait`` that is called before the error occurs returns normally, because it does not make the host wait. So
 # do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
 # then ``wait``, which knows by then whether the call has failed.
+#
+# .. admonition:: After this page you have decided
+#
+#    - at which point of the five steps your library is called, and with which stream;
+#    - how a gather, a scatter and an all-to-all are made if your library lacks them;
+#    - whether your backend coalesces calls;
+#    - which errors the call itself raises, and which come late;
+#    - where a late error is kept until ``wait`` or the watchdog finds it.
 #
 # Not run here: NCCL.

@@ -25,7 +25,8 @@ functions then order the streams:
   future of the callback's result has the same devices, so the next reader waits for that stream.
 
 So ``simccl``, our backend, must complete the future during the call, while the stream of the communication is
-current. Then the event comes after the library's task in that stream:
+current. Then the event comes after the library's task in that stream. ``device`` is that of the call, and
+``outputs`` are its results:
 
 .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
    :part: future
@@ -50,9 +51,8 @@ launch("futures/callbacks.py", ranks=2)
 # host wait for the number.
 #
 # Users of your backend notice two consequences. First, ``done`` of the future says nothing about the device;
-# ``is_completed`` of the work does. Second, a callback runs on the thread that attaches it, so reading a number there
-# blocks this thread until the communication ends. If the callback above called ``item``, the worker would hang, because
-# the same thread opens the gate only afterwards.
+# ``is_completed`` of the work does. Second, a callback runs on the thread that attaches it, and blocks it. If the
+# callback above called ``item``, the worker would hang, because the same thread opens the gate only afterwards.
 #
 # Bug: a future without devices
 # -----------------------------
@@ -118,5 +118,12 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # NCCL's futures behave in the same way. According to the docstring of ``Work.get_future``, ``fut.wait()`` "does not
 # wait for the entire operation to complete on GPU", ``fut.done()`` says only "whether the operation has been
 # enqueued", and a callback runs in a stream of its own.
+#
+# .. admonition:: After this page you have decided
+#
+#    - with which devices your backend constructs a future, and under which stream it completes it;
+#    - how a program that waits only for futures learns of a late error;
+#    - whether you write ``getFutureResult``;
+#    - which test compares the weights of all ranks after DDP, with the communication held.
 #
 # Not run here: NCCL's backend. The worker with ``lazy_bucket_allocation`` was run by hand.

@@ -3,8 +3,9 @@ Groups and device meshes
 ========================
 
 Large models are trained with several groups at a time: a mesh of two dimensions gives each rank one group
-for its row and one for its column. This page helps you decide when a group connects the ranks, what your
-library does when a group is split, and which calls of a group may share a stream.
+for its row and one for its column. A backend that was only tested with one group can deadlock there, or fail when
+PyTorch splits a group. This page helps you decide when a group connects the ranks, what your library does in a
+split, and which calls of a group may share a stream.
 
 .. diagram:: accelerators/groups_and_meshes/diagram
 
@@ -40,11 +41,11 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # the host should name both. Collectives on Python objects then take the CPU's backend, and need no copy to
 # the device.
 #
-# The library of ``simccl`` is gloo, too, but it gets tensors of the CPU. The host can read the memory of this device, so
-# ``views`` in ``library.hpp`` passes it to gloo with ``from_blob``. For hardware, do the same with copies in pinned memory.
-# When PyTorch splits such a group, both backends get the same store,
-# in which two gloos would take each other for their peers. An earlier start whose ranks were killed may have left keys
-# there, too. So ``simccl`` adds a prefix, which rank 0 draws when all ranks have met:
+# The library of ``simccl`` is gloo, too, but it gets tensors of the CPU. The host can read the memory of this device,
+# so ``numbers`` in ``library.hpp`` passes it to gloo with ``from_blob``. For hardware, do the same with copies in
+# pinned memory. When PyTorch splits such a group, both backends get the same store, in which two gloos would take
+# each other for their peers. An earlier start whose ranks were killed may have left keys there, too. So ``simccl``
+# adds a prefix, which rank 0 draws when all ranks have met:
 #
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
@@ -94,9 +95,8 @@ os.environ["SIM_DEVICES"] = "4"
 launch("groups_and_meshes/mesh.py", ranks=4)
 
 # %%
-# The sums are equal, but the numbers of calls are not. Without a device, every rank calls ``new_group`` for
-# each of the four groups, although it is a member of two. With one, it calls ``split_group`` once for each
-# dimension, and all groups of a dimension are created by the same call.
+# Without a device, every rank calls ``new_group`` for each of the four groups, although it is a member of two. With
+# one, it calls ``split_group`` once for each dimension, and all groups of a dimension are created by the same call.
 #
 # ``split_group`` calls ``split`` of each backend on all ranks of the parent group, and passes a store in which
 # PyTorch has set the keys of the new group apart. A rank that is in no new group gets the ranks of the first one,
@@ -121,8 +121,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # Within a group, collectives share one stream, because the order of their calls is the same on all ranks.
 # That does not hold for messages: PyTorch matches them by rank and tag, and a rank may receive in another
 # order than its peer sends. If both ranks had a single stream, each would run a message first whose other
-# half is queued in the peer's stream, and both would wait forever. So ``simccl`` has a stream for each
-# direction, peer and tag. The code calls the key of such a stream a *lane*:
+# half is queued in the peer's stream, and both would wait forever. For example, rank 0 sends tag 1 and then tag 2,
+# while rank 1 receives tag 2 first. So ``simccl`` has a stream for each direction, peer and tag. The code calls the key
+# of such a stream a *lane*. ``kind`` is the operation, and is missing for a batch:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
 #    :part: lane
@@ -140,8 +141,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # return false. Messages then have the collectives' lane, and tags other than 0 and receives from any rank are refused.
 # Both ranks must then use one order.
 #
-# In the next worker, rank 0 sends tag 1 before tag 2, and rank 1 receives them the other way round. They do
-# so twice: first they begin both messages before they wait, then they wait for each before they begin the next:
+# The next worker sends these two messages twice: first the ranks begin both messages before they wait, then they wait
+# for each before they begin the next:
 #
 # .. listing:: gallery/accelerators/groups_and_meshes/messages.py
 #    :start-at: def exchange(
@@ -156,9 +157,8 @@ launch(
 # %%
 # Because each tag has a stream, the first way is right. This cannot help the second, which is what
 # ``dist.send`` and ``dist.recv`` do: after ``wait``, the caller's stream waits for the first message, and the
-# second message waits for the caller's stream. The host goes on and notices nothing, until the watchdog reports
-# a deadlock. A program must therefore use one order of tags on both sides, or begin all messages before it
-# waits.
+# second message waits for the caller's stream, until the watchdog reports a timeout. A program must therefore use
+# one order of tags on both sides, or begin all messages before it waits.
 #
 # ``batch_isend_irecv`` is the better tool, because its messages arrive as one call, as :doc:`five-steps` shows.
 # ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
@@ -171,5 +171,13 @@ launch(
 # with asynchronous collectives. For messages outside of a batch, ``nccl-lazy`` has a communicator for each pair of
 # ranks instead, and so has ``nccl-legacy`` without ``device_id``. The documentation of ``isend`` says that NCCL's
 # backend does not support tags, so programs for all three use one order.
+#
+# .. admonition:: After this page you have decided
+#
+#    - when a group connects: in the constructor, in ``eagerConnectSingleDevice``, or at the first tensor;
+#    - what ``split`` reuses of its parent;
+#    - whether your create function splits the parent, and what ``perform_nocolor_split`` then does;
+#    - which calls of a group share a stream;
+#    - whether you serve tags and receives from any rank, or refuse them.
 #
 # Not run here: NCCL, and a library that reuses connections in a split.

@@ -2,9 +2,9 @@
 Memory lifetime: stash and record_stream
 ========================================
 
-A kernel of the communication knows addresses, and it may run long after the program has deleted the tensor
-behind them. This page helps you decide who keeps the memory until then, the backend or the allocator, and
-when your backend may let go of it.
+A kernel of the communication knows addresses, and it may run long after the program has deleted the tensor behind
+them. If nobody keeps the memory, it can send the numbers of the next tensor, without an error. This page helps you
+decide who keeps the memory until then, the backend or the allocator, and when your backend may let go of it.
 
 .. diagram:: accelerators/memory_lifetime/diagram
 
@@ -35,15 +35,15 @@ from launcher import launch
 launch("memory_lifetime/lifetime.py", ranks=2)
 
 # %%
-# With the rule kept, the ranks gather 1 and 2. With the rule broken, the new tensor gets the memory of the
-# input, and the caller's stream writes 99 there while the communication is still held. The library then
-# reads the right address with the wrong content, and each rank sends 99.
+# The result is right with the rule kept. With the rule broken, the new tensor gets the memory of the input, and
+# the caller's stream writes 99 there while the communication is still held. So each rank sends 99.
 #
 # A stash
 # -------
 #
 # The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not
-# get their memory back. ``launch`` fills the stash before it launches the task of the library:
+# get their memory back. ``launch`` calls ``keep`` before it launches the task of the library. ``kept_`` is the
+# group's list of stashes, and ``work.launch`` has the end event of the call:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #    :start-at: virtual void keep(
@@ -155,5 +155,13 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # op call and ``work.wait()``" so that the allocator cannot recycle them, and the backend thereby achieves
 # safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for, it
 # hands the shelf over, and the next call on the main thread clears it.
+#
+# .. admonition:: After this page you have decided
+#
+#    - whether your backend keeps the memory of a call, or the allocator does;
+#    - when it lets go: in ``wait``, and at which later moment if the program never waits;
+#    - on which thread the tensors are destroyed, because that may need the GIL;
+#    - how the temporary tensors of your backend are kept;
+#    - how your documentation names the limit, a ``wait`` on a stream that does not own the memory.
 #
 # Not run here: NCCL's backend.

@@ -3,8 +3,8 @@ Order of calls, late errors and abort
 =====================================
 
 Streams of different ranks can deadlock while all hosts go on, and an error in a stream comes after the call has
-returned. This page helps you decide which order of calls your backend demands from programs, and how a group ends
-when its device waits in vain.
+returned. Without a watchdog, training then stands still without a message. This page helps you decide which order of
+calls your backend demands from programs, and how a group ends when its device waits in vain.
 
 .. diagram:: accelerators/order_and_abort/diagram
 
@@ -34,8 +34,7 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # show the cause.
 #
 # Before your backend promises that groups need no common order, find out whether your device can always run two
-# collectives at once. Every task of ``sim`` that can run gets a thread, so no sample can show what happens otherwise;
-# :doc:`to-hardware` has the reasoning.
+# collectives at once. :doc:`to-hardware` says why some cannot.
 #
 # What the program must order
 # ---------------------------
@@ -59,15 +58,29 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # ------------
 #
 # A host that does not wait would never learn of a deadlock. So each group has a *watchdog*, a thread that checks the
-# calls every 50 ms:
+# calls every 50 ms. Its code uses these names:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - name
+#      - what it is
+#    * - ``launches_``
+#      - the calls of the group that it watches; each has its timeout and its error
+#    * - ``late``
+#      - whether a call has run longer than its timeout; the clock starts when the watchdog sees that it has begun, so
+#        a call that is queued behind slow ones is not late
+#    * - ``async_error``
+#      - the error that the library has noticed, or an empty text
+#    * - ``failure_``
+#      - why the group takes no more calls; empty if it does
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
-#    :part: watch
+#    :start-at: void watch() {
+#    :end-before: // [/watch]
 #
-# The clock of a call starts when its stream begins it, so a call that is queued behind slow ones is not late. The
-# watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang. After
-# the first error it fails all open calls of the group, warns, since the program may never wait again, and aborts the
-# library:
+# The watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang.
+# After the first error it fails all open calls of the group, warns, and aborts the library:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
 #    :part: fail
@@ -86,8 +99,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# The call has returned a work, because the error was not known yet. Later, the error is in two places, and
-# missing in a third:
+# The error came after the call had returned. It is in two places, and missing in a third:
 #
 # - ``wait`` of the work raises it if it is known by then. Otherwise ``wait`` returns, and later kernels use a result
 #   that is not there.
@@ -142,5 +154,13 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # ``TearDown`` also ends the process, and ``SkipCleanUp``, the default, ends it without the abort, for the case that
 # ``ncclCommAbort`` itself hangs. The header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the
 # process.
+#
+# .. admonition:: After this page you have decided
+#
+#    - which order of calls your backend demands between groups;
+#    - from when the clock of a call runs;
+#    - what your backend does after the first error, and what it tells a program that never waits again;
+#    - what frees a stream in which a call waits for a dead rank;
+#    - how long the end of a group waits for open calls.
 #
 # Not run here: NCCL's backend, and a device that cannot run two collectives at once.

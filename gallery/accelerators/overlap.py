@@ -2,9 +2,10 @@
 Overlap of computation and communication
 ========================================
 
-Ranks train faster if the device computes while the network is busy, and the backend decides whether it can. This
-page helps you choose the streams in which your collectives run, and shows on time lines what the choice changes for
-a program and for DDP.
+Ranks train faster if the device computes while the network is busy, and the backend decides whether it can. If it
+runs collectives in the program's stream, all results are right, but every kernel after a collective waits for the
+slowest rank. This page helps you choose the streams in which your collectives run, and shows on time lines what the
+choice changes for a program and for DDP.
 
 .. diagram:: accelerators/overlap/diagram
 
@@ -12,8 +13,8 @@ A stream for the communication
 ------------------------------
 
 If two tasks share a stream, one waits for the other. So a backend that launches its collectives in the caller's
-stream gets right results with less effort: the order of the stream replaces most events, and the stash. But then the
-program's next kernel waits for the slowest rank, even if it does not need the result.
+stream needs less code: the order of the stream replaces most events, and the stash. But then the program's next
+kernel waits for the communication, even if it does not need the result.
 
 The rule that avoids this is: **the communication has a stream of its own**. In the call, which :doc:`five-steps`
 explains, the rule decides one value, the stream in which the library runs:
@@ -102,8 +103,7 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # calls without effort. So ``simccl`` has one stream for the collectives of each group, for which
 # :doc:`order-and-abort` gives the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
 #
-# An idle stream of ``sim`` costs almost nothing, because only tasks that run hold threads. Where streams are
-# scarce, take them from a pool.
+# If your device has few streams, let all groups take theirs from one pool.
 #
 # What a time line does not show
 # ------------------------------
@@ -122,5 +122,13 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` gives the same reason for the same design: each call "is scheduled on a separate CUDA
 # stream that is different from the current CUDA stream", in order to achieve "potentially concurrency and
 # better performance". As :doc:`streams` says, this holds today for asynchronous calls. With the option
-# ``is_high_priority_stream``, these streams have a high priority. Not run here: NCCL's backend, and kernels of
-# an accelerator side by side.
+# ``is_high_priority_stream``, these streams have a high priority.
+#
+# .. admonition:: After this page you have decided
+#
+#    - in which stream the collectives of a group run, and with which priority;
+#    - whether a pool limits the number of streams;
+#    - which test looks at the order of tasks, because values are right either way;
+#    - how you measure on your hardware what overlap gains.
+#
+# Not run here: NCCL's backend, and kernels of an accelerator side by side.

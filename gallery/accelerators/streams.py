@@ -2,13 +2,13 @@
 Streams and events
 ==================
 
-On an accelerator, a call returns when its work is queued, and the host does not know when the device does
-that work. When a method of your backend is called, its input may therefore not exist yet. This page shows
-what orders the work, so that you can decide, for each step of your backend, whether the host waits,
-a stream waits, or neither does.
+On an accelerator, a call returns when its work is queued, so when a method of your backend is called, its
+input may not exist yet. A backend that ignores this can reduce old numbers, and then training goes on with wrong
+gradients and without an error. This page shows what orders the work, so that you can decide, for each step of
+your backend, whether the host waits, a stream waits, or neither does.
 
-All programs of this part run on a simulated device, ``sim``, so you need no hardware. The next page,
-:doc:`device`, shows how it is made.
+All programs of this part run on a simulated device, ``sim``, so you need no hardware. :doc:`device` shows how it is
+made.
 
 .. diagram:: accelerators/streams/diagram
 
@@ -22,14 +22,35 @@ kernels in one stream, the first is guaranteed to finish before the second begin
 A thread has a *current* stream for each device, into which PyTorch launches every kernel. ``with stream:``
 makes another stream current for a block.
 
-Because samples should not depend on time, a *gate* takes the place of a slow kernel: it holds a stream
-until the host opens it. In the next program, the host launches two kernels behind a gate:
+The programs of this part use these names:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``torch.sim``
+     - the module of the simulated device, as ``torch.cuda`` is that of CUDA
+   * - ``Gate``
+     - a *gate*, which takes the place of a slow kernel, so that samples do not depend on time: ``hold`` stops the
+       current stream there until ``open``
+   * - ``query``
+     - of a stream: whether all its tasks have ended
+   * - ``synchronize``
+     - of an event, a stream or the whole device: makes the host wait for it
+   * - ``settle``
+     - returns when no stream can go on before a gate is opened
+   * - ``start_trace``, ``stop_trace``
+     - record when each task is launched, begins and ends
+   * - ``draw``
+     - draws a time line from a trace
+
+In the next program, the host launches two kernels behind a gate:
 
 .. listing:: gallery/accelerators/streams/one_stream.py
    :part: program
 
-A trace of the device records when each task is launched, begins and ends. In the time line drawn
-from it, the first line shows the launches, brackets show a running task, and dots a waiting stream:
+In the time line, the first line shows the launches, brackets show a running task, and dots a waiting stream:
 """
 
 from launcher import launch, run_program
@@ -47,7 +68,7 @@ run_program("streams/one_stream.py")
 # stream that produces the result, and makes the stream that needs it wait for the event. Neither makes the host wait:
 # the function for the wait, ``block`` of ``DeviceGuardImplInterface.h``, only queues a command in the waiting stream,
 # which stops there until the event is reached. The next program doubles a number on another stream, with the event
-# and without it. ``settle`` returns when no stream can go on before the gate is opened:
+# and without it:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py
 #    :part: program
@@ -58,8 +79,6 @@ run_program("streams/two_streams.py")
 # Without the event, the other stream doubles the old number, a zero. There is no error, because the device
 # cannot know which order the program means. Most bugs of this part are of that kind: a result is wrong, or
 # it is right only as long as the device happens to be fast. A gate makes such a bug visible in every run.
-#
-# To make the host wait, a program calls ``synchronize`` of an event, of a stream or of the whole device.
 #
 # A kernel owns nothing
 # ---------------------
@@ -103,8 +122,8 @@ run_program("streams/dead_tensor.py")
 #    :start-at: virtual void wait_for_program(
 #    :end-before: virtual void keep(
 #
-# To show what a rule is for, a group can break it on purpose. Without ``before.block``, the all-reduce runs
-# before the ranks have written their numbers:
+# To show what a rule is for, ``new_group`` of the samples can make a group that breaks it on purpose. Without
+# ``before.block``, the all-reduce runs before the ranks have written their numbers:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -115,11 +134,12 @@ run_program("streams/dead_tensor.py")
 launch("streams/input_on_a_time_line.py", ranks=2)
 
 # %%
-# With the rule kept, the all-reduce begins when ``fill`` has ended. The dots after ``fill`` show what a
-# synchronous call means on a device: the caller's stream waits for the result, and the host goes on, as
-# :doc:`waiting` explains. With the rule broken, the all-reduce runs while ``fill`` still waits.
+# The dots after ``fill`` show what a synchronous call means on a device: the caller's stream waits for the result,
+# and the host goes on, as :doc:`waiting` explains. With the rule broken, the all-reduce runs while ``fill`` still
+# waits.
 #
-# The next worker prints what a program gets then. Rank 0 has the number 1, and rank 1 the number 2:
+# The next worker prints what a program gets then. Rank 0 has the number 1, and rank 1 the number 2. ``show`` calls
+# the function with a group that keeps the rule, and with one that breaks it:
 #
 # .. listing:: gallery/accelerators/streams/input.py
 #    :part: program
@@ -128,8 +148,7 @@ launch("streams/input.py", ranks=2)
 
 # %%
 # The right sum is 3. With the rule broken, the ranks add the zeros with which their tensors began, and
-# afterwards ``fill`` overwrites the sum with the rank's own number. In training, such ranks would go on
-# with different gradients, and no error would stop them.
+# afterwards ``fill`` overwrites the sum with the rank's own number.
 #
 # NCCL's backend
 # --------------
@@ -141,5 +160,11 @@ launch("streams/input.py", ranks=2)
 # ``ProcessGroupNCCL.hpp`` is the header of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. This
 # part cites it because its comments explain the design. The header of the present ``nccl``,
 # ``nccl2/ProcessGroupNCCL.hpp``, has the same design.
+#
+# .. admonition:: After this page you have decided
+#
+#    - how a call waits for the stream that is current when the program makes it;
+#    - whether your library runs in the caller's stream or in one of its own, and whether synchronous calls differ;
+#    - which test holds the caller's stream back, because a fast device hides a missing event.
 #
 # Not run here: NCCL's backend.

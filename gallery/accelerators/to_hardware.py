@@ -2,9 +2,10 @@
 Port to a real accelerator
 ==========================
 
-Use this page when you have a communication library for an accelerator, such as an NPU. It begins with a project that
-compiles and passes its checks before you write a line, because a simulated device takes the place of yours. Then it
-lists what to replace, in which order, and what a simulation cannot show you.
+Use this page when you have a communication library for an accelerator, such as an NPU. If you begin with an empty file,
+the cause of a wrong first sum can lie in your device, your library or your backend. So the page begins with a project
+that passes its checks before you write a line, because a simulated device takes the place of yours. Then it lists what
+to replace, in which order, and what a simulation cannot show you.
 
 .. diagram:: accelerators/to_hardware/diagram
 
@@ -55,6 +56,7 @@ registered device, so your header differs from the one for the simulation in the
 
 .. listing:: extension/stream_collectives/src/sim/device.hpp
    :part: device
+   :end-before: inline NativeStream native
 
 .. not-executed::
 
@@ -85,9 +87,8 @@ implementation for NCCL:
       .. listing:: starter_accelerator/cuda/library.hpp
 
 ``streams/calls.hpp`` makes what the interface lacks: an all-to-all, a gather and a scatter are messages in one group.
-The interface has a barrier, by default a sum of one byte, so override ``barrier`` if your library has its own. The
-NCCL that comes with PyTorch 2.15 has functions for these three operations, so add them to the interface if yours has
-them, too.
+By default, a barrier is a sum of one byte; override ``barrier`` if your library has its own. The NCCL that comes with
+PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
 
 The order of work
 -----------------
@@ -276,16 +277,15 @@ launch("to_hardware/first_checks.py", ranks=2)
 #
 # - **Order of memory.** All streams here share one mutex, so a task sees all that ended before it. On
 #   hardware, a kernel that shares memory with the host or with another device needs fences.
-# - **Concurrent kernels.** Each task here that can run gets a thread, so everything that may run does run. On
-#   a device, communication takes compute units from the computation, and a kernel that waits for a peer keeps
-#   them. If two such kernels cannot run at the same time, groups wait for each other although their streams do
-#   not, so the deadlock of :doc:`order-and-abort` comes back. This is reasoning, and no sample shows it.
+# - **Concurrent kernels.** Each task here that can run gets a thread. On a device, communication takes compute units
+#   from the computation, and a kernel that waits for a peer keeps them. If two such kernels cannot run at the same
+#   time, groups wait for each other although their streams do not, so the deadlock of :doc:`order-and-abort` comes
+#   back. This is reasoning, and no sample shows it.
 # - **Registered memory.** A network card reads memory only after its registration, which takes time. NCCL
 #   has ``ncclCommRegister`` and ``ncclMemAlloc`` for it, and PyTorch's backend can register what the
 #   allocator gets. Freed memory must then be deregistered before the device takes it back.
-# - **Graphs.** A program can capture a stream and replay it later. Nothing runs during the capture, so a
-#   watchdog must not ask for the events of captured calls. The guard says with ``isStreamCapturing`` when
-#   that is the case.
+# - **Graphs.** What a program captures from a stream runs only in a replay, so a watchdog must not query the events of
+#   captured calls: :doc:`training-on-a-device`.
 # - **Broken devices.** A kernel that throws here ends up as an error of the calls that wait later. On
 #   hardware, one wrong kernel can make all later calls of the process fail, also those that would clean up.
 # - **Time.** A time line of this part shows an order. Only a measurement on the device tells whether overlap
@@ -296,6 +296,14 @@ launch("to_hardware/first_checks.py", ranks=2)
 # default. They found that, with gloo, ``is_completed`` of a work on the GPU was true before the data had arrived,
 # that a work which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process
 # with ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
+#
+# .. admonition:: After this page you have decided
+#
+#    - whether your library fits the communicator, or ``streams/`` must change;
+#    - from where a communicator gets its device;
+#    - which reductions your library has, and which a kernel adds or ``can_reduce`` refuses;
+#    - which call of your library ends a collective that hangs, and which thread may make it;
+#    - how long ``late_numbers`` must take on your device, so that the checks find a bug.
 #
 # Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
 # check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.

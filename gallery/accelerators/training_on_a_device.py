@@ -2,9 +2,10 @@
 Training on the accelerator
 ===========================
 
-Programs that train call the device and the backend in ways that no test of single operations covers. This
-page trains in the usual ways, compares the losses with gloo's on the CPU, and shows what each way asks of a
-device beyond collectives, so that you can decide what to implement first.
+Programs that train call the device and the backend in ways that no test of single operations covers. For example,
+all collectives may be right while DDP trains wrongly, because futures do not know their device. This page trains in
+the usual ways, compares the losses with gloo's on the CPU, and shows what each way asks of a device beyond
+collectives, so that you can decide what to implement first.
 
 .. diagram:: accelerators/training_on_a_device/diagram
 
@@ -92,9 +93,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #    * - checkpoint
 #      - Copies to the host, and object collectives, for which the group has gloo.
 #
-# Three of these items need a test, because PyTorch reports no error if they are missing. Futures that do not know
-# their device make DDP train wrongly, as :doc:`futures` shows. A backend that adds where ``ReduceOp.AVG`` is
-# requested gives wrong gradients. Autocast may run without casting, as follows.
+# Test futures, ``ReduceOp.AVG`` and autocast, because PyTorch reports no error if they are wrong: DDP reads gradients
+# too early (:doc:`futures`), gradients are sums instead of averages, or autocast casts nothing.
 #
 # Autocast
 # --------
@@ -102,7 +102,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # To cast the inputs of an operation, autocast uses a dispatch key of the device. If nothing is registered for this
 # key, each operation fails under autocast. If only a fallthrough is registered, programs run, but nothing is
 # cast. PyTorch therefore has lists of the operations to cast, and a macro to register them for ``PrivateUse1``.
-# The device uses the lists that CUDA uses:
+# The device uses the lists that CUDA uses. Each of the first four macros names a rule: cast the inputs to the lower
+# type, cast them to float32, ask for a result of float32, or cast the inputs to the widest of their types:
 #
 # .. listing:: extension/simulated_accelerator/src/module.cpp
 #    :part: autocast
@@ -154,7 +155,7 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 
 # %%
-# In the order of these errors, this is what each feature needs:
+# In the order of these errors, each feature needs this:
 #
 # - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.
 # - ``SyncBatchNorm`` has operators without kernels for the CPU, so a fallback finds nothing there. A device
@@ -173,6 +174,14 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # NCCL's backend has what the last two features need: ``ProcessGroupNCCL.hpp`` overrides ``shrink``, and
 # PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
 # another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
+#
+# .. admonition:: After this page you have decided
+#
+#    - which ways to train your device and your backend support first;
+#    - when your ``Work`` lets go of tensors and events, if a compiled program never waits;
+#    - how the watchdog learns of captured calls;
+#    - which unsupported features raise an error that says what to do instead;
+#    - with which tolerance you compare losses, and how you see that all ranks still have equal bits.
 #
 # Not run here: hardware, graphs, more than two ranks, and offload to the CPU. The size of the registry was read by hand, with
 # ``_get_work_registry_size``.

@@ -2,10 +2,10 @@
 Waiting on the host and in a stream
 ===================================
 
-On the CPU, ``wait`` returns when the result is there. On a device, it usually returns at once, and a stream
-waits in place of the host; a barrier, a receive from any rank, a timeout and ``blocking_wait`` are the
-exceptions. This page shows which calls make the host wait and which a stream, so that you can choose
-for your backend, and find programs that expect the other choice.
+On the CPU, ``wait`` returns when the result is there. On a device, it usually returns at once, and a stream waits in
+place of the host. If a stream waits where the host should, or the other way round, a program reads numbers that are
+not there yet, or the device runs out of work. This page shows which calls make the host wait and which a stream, so
+that you can choose for your backend, and find programs that expect the other choice.
 
 .. diagram:: accelerators/waiting/diagram
 
@@ -34,8 +34,8 @@ assert outputs[0] == outputs[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Where the host waits, it cannot launch the next kernels, and the device runs out of work. So the general
-# rule is that the host waits only for a result that it uses itself.
+# While the host waits, it cannot launch the next kernels. So the general rule is that the host waits only for a
+# result that it uses itself.
 #
 # The output of a call
 # --------------------
@@ -43,8 +43,23 @@ assert outputs[0] == outputs[1]
 # **wait() makes the caller's stream wait for the communication.** ``Work.hpp`` promises for ``synchronize``
 # that the caller's streams wait for completion, and the documentation of ``torch.distributed`` promises the
 # same for ``wait`` on CUDA, adding that the CPU is not blocked. Follow the documentation here, because the
-# comment on ``wait`` in ``Work.hpp`` describes only a host that waits. What waits is the stream that is
-# current at the time of ``wait``, and no other:
+# comment on ``wait`` in ``Work.hpp`` describes only a host that waits. Only the stream that is current at the
+# time of ``wait`` waits. A work has these members:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - name
+#      - what it is
+#    * - ``launch``
+#      - the call, as the stream and the watchdog see it: its events ``begin`` and ``end``, its title, timeout and
+#        error
+#    * - ``stash``
+#      - the tensors of the call: :doc:`memory-lifetime`
+#    * - ``blocks_host``
+#      - true for a barrier, a receive from any rank, and with the option ``blocking_wait``
+#    * - ``exception``
+#      - the error of the call, or null
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :part: wait
@@ -85,8 +100,8 @@ launch("waiting/output.py", ranks=2)
 launch("waiting/completion.py", ranks=2)
 
 # %%
-# With the rule kept, the loop opens the gate and asks until the sum is there. With the rule broken, the
-# first answer is already true, and the other stream multiplies a number to which nothing has been added.
+# With the rule broken, the first answer is already true, and the other stream multiplies a number to which
+# nothing has been added.
 #
 # Barriers
 # --------
@@ -94,8 +109,7 @@ launch("waiting/completion.py", ranks=2)
 # A barrier has no tensor that a stream could use. Programs call it before they do something outside of the
 # device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**.
 # The documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has
-# entered, and that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes the file only when
-# rank 1 waits in the barrier, or has already passed it:
+# entered, and that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes a file before its barrier:
 #
 # .. listing:: gallery/accelerators/waiting/barrier.py
 #    :part: program
@@ -143,5 +157,12 @@ launch("waiting/barrier.py", ranks=2)
 # expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks. The header overrides
 # ``blockCurrentStream``, which by default uses a CUDA kernel (``Work.hpp``), to call ``synchronize``; that of the
 # present ``nccl`` does not.
+#
+# .. admonition:: After this page you have decided
+#
+#    - for each kind of call, whether ``wait`` makes the host wait or the current stream;
+#    - what ``is_completed`` promises to another stream;
+#    - whether a timeout of ``wait`` ends only the wait or also the call;
+#    - whether users get an option with which the host always waits, to find bugs.
 #
 # Not run here: NCCL's backend, about which this page repeats its header and the documentation.

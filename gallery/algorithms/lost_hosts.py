@@ -72,8 +72,8 @@ run_program("lost_hosts/lost_ranks.py")
 # The other ranks name the rank and the reason. The stopped rank has all its connections, whose data its kernel
 # still acknowledges, so only the deadline ends that wait.
 #
-# Without the second rule, this program printed ``Broken pipe`` or ``Connection reset by peer`` for the first
-# three ways, depending on which call came first.
+# Without the second rule, the error in the first three ways could be ``it has closed its connection``, which does
+# not say why.
 #
 # Connections that are cut
 # ------------------------
@@ -139,7 +139,7 @@ run_program("lost_hosts/cut_off.py")
 # the whole group fails. What is left of a message that has moved in part would be taken for the next one, so the
 # connection cannot be used again:
 #
-# .. admonition:: ``forget``, after which a connection counts as broken
+# .. admonition:: ``forget``, which marks a connection as broken
 #    :collapsible: closed
 #
 #    .. listing:: extension/tcp_collectives/src/sockets.hpp

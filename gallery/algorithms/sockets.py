@@ -275,5 +275,5 @@ run_program("sockets/two_hosts.py")
 #    - on which descriptor a thread sleeps, and what wakes it;
 #    - where a message stays that no rank has asked for.
 #
-# Not run here: strangers that call while the ranks meet, and IPv6, which the tests of the backend run; networks
-# between real machines; and the libraries of the table, which follows their documentation.
+# Not run here: strangers that call while the ranks meet, and IPv6, both of which only the tests of the backend run;
+# networks between real machines; and the libraries of the table, which follows their documentation.

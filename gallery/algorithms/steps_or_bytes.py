@@ -59,7 +59,7 @@ With a tensor of ``s`` bytes on ``n`` ranks, where ``n`` is a power of two:
    * - ``tree``: chunks go up a tree to rank 0, and their sums come down
      - about ``2 log2 n``, and one for each further chunk
      - up to ``3 s``: once up, and down to two children
-   * - ``direct``: each rank sends every other rank the share that this one adds up, and later the sum of its own
+   * - ``direct``: each rank sends to every other rank the share that the receiver adds up, and later the sum of its own
      - 2
      - ``2 s (n - 1) / n``
 

@@ -41,7 +41,7 @@ that the compiler reads PyTorch's headers only once, for ``registration.cpp``:
      - what they share, who may read it, and which rank is dead
    * - ``library``, ``watch``
      -
-     - which thread calls a library, and which ranks live; ``shm`` uses neither
+     - which thread calls a library, and which ranks live; ``shm`` uses neither file
    * - ``steps``, ``note``
      - ``step``
      - in which order they write and read

@@ -3,7 +3,8 @@ Collectives in steps
 ====================
 
 This page implements two collectives of ``shm`` on the step protocol. The fourth decision is what each rank
-writes and reads in each step, and which rank adds which numbers, in which order. A new algorithm for messages
+writes and reads in each step, and which rank adds which numbers, in which order. If two ranks add in different
+orders, their sums can differ, and with DDP the copies of a model drift apart silently. A new algorithm for messages
 needs none of this: :doc:`/algorithms/collectives-from-messages` shows how to write one.
 
 .. diagram:: communicate/build_a_collective/diagram
@@ -14,15 +15,31 @@ All-gather
 Most collectives move a tensor in parts, one part in each step. If a rank read part ``i`` before it wrote
 part ``i + 1``, the others would have to wait for it, so ``pipeline`` writes one part ahead:
 
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``Channel``
+     - what one rank uses to write and read the slots of all ranks, operation after operation
+   * - ``all_posted``
+     - compares the notes of all ranks in a step, and raises the error if they differ
+   * - ``from``
+     - the rank for which this rank waits after the first step, or ``kEveryone``
+   * - ``write``, ``read``
+     - two functions of the collective, for one part: they fill this rank's slot, and use the slots of others
+   * - ``parts``, ``part``
+     - the number of parts of a tensor, and one part of some bytes
+
 .. listing:: extension/shm_collectives/src/collectives.hpp
-   :part: pipeline
+   :start-at: Steps pipeline(
+   :end-before: // [/pipeline]
 
 ``co_await`` continues when the counters have reached the values that the step needs.
-:doc:`/right/asynchronous-work` shows what happens until then. A collective only passes to ``run`` the number of
-its parts, the rank whose data it reads, or all, and how to write and to read a part. ``run`` calls
-``pipeline``; if there is only one short part, it first tries that part on the thread of the caller, and
-``pipeline`` goes on if the others are late. The next function is an all-gather if all ranks have outputs, and a
-gather if only one rank has them:
+:doc:`/right/asynchronous-work` shows what happens until then. A collective only passes ``parts``, ``from``, ``write``
+and ``read`` to ``run``, which calls ``pipeline``. If there is only one short part, ``run`` first tries it on the
+thread of the caller, and if the others are late, ``pipeline`` goes on from there (``posted_early``). The next
+function is an all-gather if all ranks have outputs, and a gather if only one rank has them:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-gather
@@ -91,9 +108,7 @@ output = launch("build_a_collective/own_number_first.py", ranks=3)
 
 # %%
 # Near ``1e8``, neighbouring numbers of type ``float32`` are 8 apart, so ``1 + 1e8`` is rounded to
-# ``1e8``. Rank 2 begins with this addition, and gets 0, although no rank gets an error. In training with
-# DDP, each rank updates its own copy of the model, so different sums of the gradients let the copies drift
-# apart silently.
+# ``1e8``. Rank 2 begins with this addition, and gets 0, although no rank gets an error.
 #
 # The fix is one order for all ranks. The order of the ranks is not more exact than others: with ``1e8``,
 # ``1`` and ``-1e8``, every rank would get 0. But all ranks get the same bits.
@@ -124,3 +139,10 @@ output = launch("build_a_collective/steps_of_all_reduce.py", ranks=4)
 # %%
 # The steps of the parts overlap, so 98 parts need only 99 steps. In each step, a rank may have to wait for
 # the others, and :doc:`wait-without-wasting` decides how.
+#
+# .. admonition:: After this page you have decided
+#
+#    - what each rank writes and reads in each step;
+#    - in which order numbers are added, so that all ranks get the same bits;
+#    - from which size on the ranks share the work, and what more steps cost;
+#    - where ranks notice that they call different operations.

@@ -2,8 +2,9 @@
 Memory layout of a group
 ========================
 
-The second decision of ``shm`` is how the ranks divide their memory. This page shows which parts it has and
-why, and how a rank gets an error instead of a signal when the kernel refuses it memory.
+The second decision of ``shm`` is how the ranks divide their memory. If the kernel has no page when a rank first
+writes to its part, a signal ends the process, and no message names the cause. This page shows which parts the memory
+has and why, and how a rank gets an error instead.
 
 .. diagram:: communicate/lay_out_the_memory/diagram
 
@@ -59,18 +60,20 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # %%
 # The message comes from ``Memory::create``, which rank 0 calls:
 #
-# .. not-executed::
-#    :partly:
+# .. admonition:: ``Memory::create``
+#    :collapsible: closed
 #
-#    In the runs of this page, none of the calls that protect the memory fails.
+#    .. not-executed::
+#       :partly:
 #
-#    .. listing:: extension/shm_collectives/src/memory.hpp
-#       :part: create
+#       In the runs of this page, none of the calls that protect the memory fails.
 #
-# ``ftruncate`` only sets the size, and the kernel looks for a page when a rank first uses it. If there is
-# none, no function can return an error, so the process gets a signal. ``fallocate`` therefore reserves the
-# pages of the header and the members while the group is formed. The sample fails before that, because it
-# requests more than half of the machine's memory.
+#       .. listing:: extension/shm_collectives/src/memory.hpp
+#          :part: create
+#
+# ``ftruncate`` only sets the size. The kernel looks for a page only when a rank first uses it, and then no function
+# can return an error. ``fallocate`` therefore reserves the pages of the header and the members while the group is
+# formed. The sample fails before that, because it requests more than half of the machine's memory.
 #
 # The slots, with those of the rings, are nearly all of the memory, and many groups never use all of theirs. A rank
 # therefore reserves each of its slots only when it first writes to it:
@@ -84,7 +87,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead. Only with
 #   ``vm.overcommit_memory`` set to 2 does it promise no more than it has, and so refuse in time.
 # - If a cgroup limits the memory of a container, the kernel ends a process of the container in the same way.
-# - On Linux before 5.14, which lacks this advice, the rank touches the pages itself, and gets ``SIGBUS`` where a
+# - On Linux before 5.14, whose ``madvise`` lacks this option, the rank touches the pages itself, and gets ``SIGBUS`` where a
 #   newer kernel would return the error.
 #
 # Bug: memory that can shrink
@@ -129,5 +132,13 @@ output = launch("lay_out_the_memory/numbers_in_slots.py", ranks=2)
 # %%
 # The last two calls have used the first two slots of each rank again. That is safe only if all ranks have
 # read these slots before; :doc:`step-by-step` is about this order.
+#
+# .. admonition:: After this page you have decided
+#
+#    - which parts the memory has, and how a rank computes the place of each;
+#    - which fields share a cache line, because one rank writes them or because the same ranks read them;
+#    - how large a slot is, and how the memory grows with the ranks;
+#    - when pages are reserved, and which failures remain signals;
+#    - which seals the file has.
 #
 # Not run here: a shortage of memory, a container with a limit, and an older kernel.

@@ -2,12 +2,10 @@
 Shared memory with memfd
 ========================
 
-The first decision of ``shm`` is what the ranks share: one piece of memory that has no name. This page
-shows how the ranks find it without a name, and how each makes sure that it has the right one.
-
-Shared memory often has a name, such as a file in ``/dev/shm``. A program that is killed cannot delete its
-file, so this memory stays until the machine restarts. Memory without a name lives only as long as a process
-uses it: then the kernel removes it, however the processes ended.
+The first decision of ``shm`` is what the ranks share. Shared memory often has a name, such as a file in
+``/dev/shm``. A program that is killed cannot delete its file, so this memory stays until the machine restarts.
+Memory without a name lives only as long as a process uses it, however the processes end. This page shows how the
+ranks find such memory, and how each makes sure that it has the right one.
 
 .. diagram:: communicate/share_memory/diagram
 
@@ -27,10 +25,9 @@ from launcher import launch, run_program
 output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 
 # %%
-# Each rank reads what the other has written, although neither sent anything. The first line of each rank is
-# ``st_nlink``, the number of names of the file, and it is zero. Because a mapping is enough to use the
-# memory, both ranks close the file when all have mapped it. (Python's ``mmap`` keeps the file open until it is
-# closed itself; the mapping of ``shm`` in C++ does not.)
+# The first line of each rank is ``st_nlink``, the number of names of the file, and it is zero. Because a mapping is
+# enough to use the memory, both ranks close the file when all have mapped it. (Python's ``mmap`` keeps the file open
+# until it is closed itself; the mapping of ``shm`` in C++ does not.)
 #
 # Bug: closing the file too early
 # -------------------------------
@@ -62,7 +59,7 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # --------------------------
 #
 # The text in the store may name a file of another user, who could read the tensors and change them. That
-# user could also shrink the file, and a rank that then reads it ends with ``SIGBUS``. So ``Memory::open``
+# user could also shrink the file, and a rank that then reads a page that is gone gets ``SIGBUS``. So ``Memory::open``
 # checks the file before it maps it, and only then reads the header:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
@@ -165,5 +162,13 @@ output = run_program("share_memory/killed_ranks.py")
 output = launch("share_memory/memory_that_was_meant.py", ranks=2)
 
 # %%
+# .. admonition:: After this page you have decided
+#
+#    - what the ranks share, and what removes it when all of them are killed;
+#    - how a rank finds the memory, and how long its owner keeps the descriptor;
+#    - how a rank recognizes the memory that was meant, before and after it maps it;
+#    - which differences of versions and options lead to an error when a group is formed;
+#    - how ranks that cannot share memory learn of it.
+#
 # All ranks now have the same memory. :doc:`lay-out-the-memory` makes sure that its pages exist when a rank
 # uses them, and gives each rank its parts.

@@ -2,9 +2,9 @@
 A step protocol and its model
 =============================
 
-The third decision of ``shm`` is the order in which the ranks write and read their memory. This page explains the
-choice, one protocol for all collectives, and checks it with a model that tries every order of events of a small
-group.
+The third decision of ``shm`` is the order in which the ranks write and read their memory. If it has a gap, a rank
+reads old data once in a while, and training goes on without an error. This page explains the choice, one protocol for
+all collectives, and checks it with a model that tries every order of events of a small group.
 
 .. diagram:: communicate/step_by_step/diagram
 
@@ -23,14 +23,33 @@ only its own slots and counters. In each step, it does six things:
 5. It reads their slots.
 6. It is done: it increases ``read``.
 
-The class ``Step`` has one method for each of these:
+The class ``Step`` has one method for each of these. Its code uses these names:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``memory_``
+     - the memory of the group; ``slot`` and ``member`` find the parts of :doc:`lay-out-the-memory`
+   * - ``Reached``
+     - the counters that a rank waits for, and the value that they must reach
+   * - ``Note``
+     - describes the operation, so that ranks notice when they call different ones: :doc:`build-a-collective`
+   * - ``ring_others``
+     - wakes the ranks that sleep: :doc:`wait-without-wasting`
+
+A rank posts a step, and waits for those of the others, with these two methods:
 
 .. listing:: extension/shm_collectives/src/step.hpp
-   :part: step
+   :start-at: void post(const Note& note) const {
+   :end-before: Bytes of(int rank) const {
 
-``Reached`` contains the counters that a rank waits for, and the value that they must reach. The ``note`` of
-a slot describes the operation, so that ranks notice when they call different ones
-(:doc:`build-a-collective`). ``ring_others`` wakes the ranks that sleep (:doc:`wait-without-wasting`).
+.. admonition:: All methods of ``Step``
+   :collapsible: closed
+
+   .. listing:: extension/shm_collectives/src/step.hpp
+      :part: step
 
 Every rank takes every step, even in a broadcast, where only one rank has data. The counters of all ranks
 therefore count the same steps, and no operation needs to reset them.
@@ -144,7 +163,11 @@ from launcher import run_program
 answer = run_program("step_by_step/one_slot.py")
 
 # %%
-# The protocol orders the writes and reads of a step. It leaves open what a rank writes, and what
-# it does with what it reads. :doc:`build-a-collective` decides this for two collectives.
+# .. admonition:: After this page you have decided
+#
+#    - in which order a rank writes, posts, reads and frees;
+#    - how many slots a rank has, and so how far it can be ahead;
+#    - which memory order each counter needs, with the reason in a comment;
+#    - which small case a model checks before you change the protocol.
 #
 # Not run here: a processor other than x86-64, and other numbers of slots in ``shm``.

@@ -211,5 +211,13 @@ output = run_program("the_other_operations/endless_wait.py")
 output = launch("the_other_operations/too_many_messages.py", ranks=2)
 
 # %%
+# .. admonition:: After this page you have decided
+#
+#    - what a rank writes and reads in each collective, and for whom it waits;
+#    - in which operations ranks must also compare the sizes of each pair;
+#    - how many bytes of unexpected messages a rank keeps, and what the sender then does;
+#    - how a rank learns that another one is dead, without a connection;
+#    - who writes the reason of a failure, so that all ranks report the same.
+#
 # With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
 # they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.

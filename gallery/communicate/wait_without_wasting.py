@@ -3,8 +3,9 @@ Waiting: spin, yield, sleep
 ===========================
 
 Every collective contains a wait, because a rank needs the data of the others. The fifth decision of ``shm``
-is how a rank waits. This page compares three ways, lets a waiting rank switch from one to the next, and
-explains how a rank can sleep and never miss a wakeup.
+is how a rank waits. If it spins, it can keep the core from the rank that it waits for; if it sleeps, it can miss the
+wakeup. This page compares three ways, lets a waiting rank switch from one to the next, and explains how a rank can
+sleep and never miss a wakeup.
 
 .. diagram:: communicate/wait_without_wasting/diagram
 
@@ -42,17 +43,29 @@ from launcher import launch, run_program
 output = run_program("wait_without_wasting/ways_to_wait.py")
 
 # %%
-# On one core, the process that spins keeps the core from the one that it waits for, until the kernel
-# interrupts it at the end of its time slice.
-#
-# With a core for each process, spinning is cheaper than sleeping, because the answer arrives so soon that a
+# On one core, the process that spins keeps the core from the one that it waits for, until its time slice ends. With a
+# core for each process, spinning is cheaper than sleeping, because the answer arrives so soon that a
 # sleep costs more than it saves. No way is always the best, so a rank must switch from one to the next
 # while it waits.
 #
 # From one way to the next
 # ------------------------
 #
-# A waiting thread of ``shm`` calls ``rest`` between two looks:
+# A waiting thread of ``shm`` calls ``rest`` between two looks, each of which tests whether something has arrived:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - name
+#      - what it is
+#    * - ``idle``
+#      - how many looks in a row found nothing, and since when
+#    * - ``relax``
+#      - tells the processor that the thread is spinning
+#    * - ``Bell::Sleep``
+#      - a sleep from which other ranks can wake this one, described below
+#    * - ``limit``
+#      - the end of the sleep, if no rank rings
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: patience
@@ -105,8 +118,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 #    :part: bell
 #
 # The poster writes its counter and then calls ``ring``, which only reads a number if no thread sleeps. The
-# waiting rank creates a ``Sleep``, which announces that it is about to sleep. Then it looks at the counters
-# once more, and calls ``wait_for`` only if nothing has arrived.
+# waiting rank announces its sleep, looks once more, and only then sleeps.
 #
 # Why is no wakeup lost? Each side first writes, and then reads what the other side writes, so one of the two
 # must see the other: the waiting rank sees the new counter, or the poster sees a sleeper and rings. If the
@@ -167,8 +179,13 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 output = run_program("wait_without_wasting/both_orders.py")
 
 # %%
-# One side in order is not enough: both are needed, and then no wakeup is lost. With this page, the
-# all-gather and the all-reduce are complete, and :doc:`the-other-operations` builds the other collectives on
-# the same steps.
+# One side in order is not enough: both are needed, and then no wakeup is lost.
+#
+# .. admonition:: After this page you have decided
+#
+#    - how long a rank spins, how long it yields, and how long it then sleeps;
+#    - what it does instead if there are more ranks than cores;
+#    - what a rank that posts does when no other sleeps;
+#    - in which order a rank announces its sleep and looks, and which memory order that needs.
 #
 # Not run here: more ranks than cores, in one session and in several.

@@ -2,12 +2,11 @@
 Communicators, groups and tags
 ==============================
 
-PyTorch tells messages apart by group, sender and tag. This page shows how a backend maps these three to what
-its library has, and how it keeps its own messages apart from those of the program.
+PyTorch tells messages apart by group, sender and tag. A backend that passes the tag on as it is can confuse a
+message of the program with one of its own, so that a rank goes on with a wrong number, without an error. This page
+shows how a backend maps group, sender and tag to what its library has, and keeps its own messages apart.
 
-MPI has the same three: a *communicator* for the group, a rank in it, and a tag. Yet the backend cannot simply
-pass them on, because not all ranks take part when PyTorch creates a group, and because the backend also
-sends messages that the program does not know.
+MPI has the same three: a *communicator* for the group, a rank in it, and a tag.
 
 .. diagram:: library/groups_and_tags/diagram
 
@@ -18,7 +17,21 @@ The usual function is ``MPI_Comm_split``, which all ranks of an existing communi
 however, calls the create function only on the members of the new group. So the backend uses
 ``MPI_Comm_create_from_group`` of MPI 4, which only the members call. Its string argument tells several of these
 calls apart, and the backend passes the name of the group. (MPI 3 has ``MPI_Comm_create_group``, with a parent, and
-with a number in place of the name.)
+with a number in place of the name.) The code also has these names:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``MPI_Group_incl``
+     - picks ``members`` out of all processes, in this order, without a message to another rank
+   * - ``place.names.group``
+     - the name of c10d's group
+   * - ``MPI_ERRORS_RETURN``
+     - lets MPI return errors, which by default end the process
+   * - ``check``
+     - throws an exception with MPI's text if a function has returned an error
 
 .. listing:: extension/mpi_collectives/src/world.hpp
    :start-at: MPI_Group all =
@@ -121,9 +134,9 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #
 # Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in
 # pieces of a few KiB, one in each test, and the thread naps between its tests. So if there is more data than
-# 8 KiB, the backend sends only the note in this way. When both ranks have the note, they know each other and the size, and MPI moves the data from
-# one address to the other. The tag of the data is a number from the note, so that data of two messages is
-# not confused:
+# 8 KiB, the backend sends only the note in this way. When both ranks have the note, they know each other and the
+# size, and MPI moves the data from one address to the other. The tag of the data is a number from the note, so that
+# data of two messages is not confused:
 #
 # .. admonition:: ``LongData``
 #    :collapsible: closed
@@ -166,8 +179,6 @@ launch("groups_and_tags/errors.py", ranks=2)
 # Other libraries
 # ---------------
 #
-# This table is from their documentation and headers; nothing of it was run:
-#
 # .. list-table::
 #    :header-rows: 1
 #
@@ -197,3 +208,13 @@ launch("groups_and_tags/errors.py", ranks=2)
 # With UCX and libfabric you choose the number of the group. All members must use the same number, and no rank
 # may use it for two groups. A hash of the group's name can collide. MPICH lets the members exchange which numbers are
 # free on each, and takes one that is free on all; the keys of the group can carry that, too.
+#
+# .. admonition:: After this page you have decided
+#
+#    - which function makes the communicator of a new group, and which ranks must call it;
+#    - which tags your own messages have, and which error a program gets for a tag that is too large;
+#    - whether a message and its note travel together, and up to which size;
+#    - when a send ends: after its receive has begun, or earlier;
+#    - when a communicator is freed, and when it is kept.
+#
+# Not run here: these libraries, for which the table follows their headers and documentation.

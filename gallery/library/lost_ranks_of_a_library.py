@@ -3,10 +3,10 @@ Timeouts, dead ranks, and what MPI cannot give
 ==============================================
 
 MPI moves the data of ``mpich``, but it does not promise to say that a rank has died, to give up after a
-time, or to let go of a tensor. This page shows what the backend does instead. For your library, you must
-decide who watches the ranks, who enforces the deadlines, and what becomes of the memory of an operation that
-has failed. :doc:`/right/timeouts-and-dead-ranks` explains when the frame asks whether a rank is gone, and what
-PyTorch expects of the errors.
+time, or to let go of a tensor. With MPI alone, one killed rank can leave all others waiting until a user ends the
+job. For your library, you must decide who watches the ranks, who enforces the deadlines, and what becomes of the
+memory of an operation that has failed. :doc:`/right/timeouts-and-dead-ranks` explains when the frame asks whether a
+rank is gone, and what PyTorch expects of the errors.
 
 A watch beside the library
 --------------------------
@@ -25,7 +25,8 @@ which uses two other sources, the kernel and the store:
 
 For a rank on this host, the watch looks at a pidfd. A kernel does not
 know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
-counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead:
+counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead. In the listing, ``far`` has the
+ranks of other hosts, and ``end`` notes how one has ended:
 
 .. admonition:: ``count_beats`` through the store
    :collapsible: closed
@@ -63,7 +64,7 @@ below. In between, the frame asks it through the transport:
       :start-at: MpiTransport(
       :end-before: // [exchange]
 
-.. admonition:: The code
+.. admonition:: ``failure``, ``lost`` and ``announce``
    :collapsible: closed
 
    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
@@ -107,9 +108,8 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # -----------------------------
 #
 # One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So the
-# threads that wait for operations enforce the deadlines, and none of them calls MPI. They look at flags that the
-# thread of MPI sets. Between two looks they sleep until that thread rings a bell, but at most 50 milliseconds.
-# :doc:`which-thread-calls` describes these threads.
+# threads that wait for operations enforce the deadlines, and none of them calls MPI, as :doc:`which-thread-calls`
+# shows.
 #
 # What a failed operation leaves behind
 # -------------------------------------
@@ -230,6 +230,14 @@ assert output[1] == ""
 # the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, so that the
 # library's thread makes this call, too. If a call that looks at a request can hang, the queue does not move. In that
 # case abort from another thread, if the library allows that during such a call.
+#
+# .. admonition:: After this page you have decided
+#
+#    - who notices a dead rank: the library, the kernel or a heartbeat, and after how long a silence;
+#    - where a rank writes why the group has failed, so that all ranks raise the same reason;
+#    - how long the memory of a failed operation is kept, and what you tell users about its tensors;
+#    - how a rank leaves a group without failing the operations of the others;
+#    - whether all ranks start again after a failure, or the survivors go on.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
 # which the tests of the backend run between two simulated hosts.

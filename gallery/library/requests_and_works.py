@@ -2,9 +2,10 @@
 From a request of the library to a Work
 =======================================
 
-PyTorch expects a ``Work``, while a library gives you a request and borrows your memory. This page follows one
-call of ``mpich`` from the request to the ``Work``, so that you can decide what the ranks compare before data
-moves, and who owns the memory until the library is done.
+PyTorch expects a ``Work``, while a library gives you a request and borrows your memory. If a failed operation
+lets go of its tensor while the library still has the request, late data can overwrite another tensor, and no rank
+raises an error. This page follows one call of ``mpich`` from the request to the ``Work``, so that you can decide
+what the ranks compare before data moves, and who owns the memory until the library is done.
 
 .. diagram:: library/requests_and_works/diagram
 
@@ -13,8 +14,26 @@ Steps of a collective
 
 For each call, the frame asks your transport for a coroutine, which is suspended where it needs another rank, as
 :doc:`/right/asynchronous-work` explains. The coroutine of ``mpich`` has two stages. First, so that a mismatch is
-found before data moves, the ranks exchange *heads*. A head contains the frame's *note* of the operation: its kind,
-size, dtype, ``ReduceOp`` and more. Then MPI runs the collective:
+found before data moves, the ranks exchange *heads*. Then MPI runs the collective. The code has these names:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``Head``
+     - a message to one other rank: the *note* of the operation, the sizes of the data, and the data itself, if it
+       has at most ``kFew`` bytes
+   * - ``Heads``
+     - the heads of one collective: ``mine`` for the other ranks, ``all`` from them
+   * - ``most``
+     - the bytes of the longest piece; in an ``all_to_all``, of the one for the rank that gets the head
+   * - ``meet``
+     - exchanges the heads, and throws an exception if their notes differ
+   * - ``combines_in_steps``
+     - whether a reduction may combine two ranks at a time, and round each time
+   * - ``require_size``
+     - throws an exception if an output is not as long as what another rank sends
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
@@ -22,8 +41,8 @@ size, dtype, ``ReduceOp`` and more. Then MPI runs the collective:
 The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and sums of
 8-bit floats, as :doc:`types-and-reductions` explains.
 
-``meet`` exchanges the heads and compares their notes, and ``run(op)`` is the collective of MPI. Both lead to the
-next function, which hands a ``Call`` to the thread of the library and suspends until it has ended:
+Both stages lead to the next function, which hands a ``Call`` to the thread of the library and suspends until it has
+ended. :doc:`lost-ranks-of-a-library` explains its last line:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
@@ -32,8 +51,7 @@ Its parameters are values, because the target of a reference may be gone when th
 may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed. The condition
 ``done`` has a name, because it must live while the coroutine is suspended. A temporary does not compile there.
 
-A ``Call`` of the frame is one job for the library. ``mpich`` derives ``Requests`` from it, which holds one or more
-requests of MPI:
+From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests of MPI:
 
 .. admonition:: ``Requests``
    :collapsible: closed
@@ -58,8 +76,7 @@ The program already has its ``Work``, through which it learns of the end in four
 3. If the program has asked for a future, the callback thread completes it.
 4. From then on, ``is_completed`` of the ``Work`` is true, and ``wait`` returns.
 
-The next worker has several works at a time. Rank 0 begins three all-reduces, and sends a message while rank 1 is
-late for them:
+In the next worker, rank 0 begins three all-reduces, and sends a message while rank 1 is late for them:
 
 .. admonition:: Three all-reduces and a message
    :collapsible: closed
@@ -182,10 +199,9 @@ run_program("requests_and_works/memory_given_back.py")
 # - the requests.
 #
 # The coroutine shares the ``Call`` with the thread of the library. When a failure destroys the coroutine, the
-# ``Call`` owns itself until the process ends, for the reason that the page
-# :doc:`lost-ranks-of-a-library` shows. This leak is deliberate. It may hold
-# large tensors, but happens once for each group, because the first failure ends the group. Late data can then only reach
-# the tensors of the failed operation, which a program must not use after the error.
+# ``Call`` owns itself until the process ends. This leak is deliberate, because MPI may never end the request. It may
+# hold large tensors, but happens once for each group, because the first failure ends the group. Late data can then only
+# reach the tensors of the failed operation, which a program must not use after the error.
 #
 # Other libraries
 # ---------------
@@ -212,5 +228,12 @@ run_program("requests_and_works/memory_given_back.py")
 # UCP, the high-level API of UCX, has no collectives, and libfabric has them only if the provider has
 # ``FI_COLLECTIVE``. Otherwise, write them as steps. Both can try to cancel an operation, with
 # ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free once the library reports its end.
+#
+# .. admonition:: After this page you have decided
+#
+#    - whether the ranks compare their calls before data moves, in every call or in a debug mode;
+#    - up to which size the data travels with the notes;
+#    - which calls your library can run in place, and which inputs you copy;
+#    - what owns the tensors, the counts and the requests until the library is done, also after a failure.
 #
 # Not run here: these libraries, for which the table follows their documentation.

@@ -2,8 +2,9 @@
 Several hosts, interfaces and linking
 =====================================
 
-A backend that works on your machine can fail on others, because ranks on several hosts use the network, and
-because the loader may not find the library. This page tests both on one machine.
+A backend that works on your machine can fail on others: the ranks hang, because the library uses a network that leads
+to no other host, or the import ends with ``cannot open shared object file``, because the loader does not find the
+library. This page tests both on one machine.
 
 .. diagram:: library/several_hosts/diagram
 
@@ -18,7 +19,19 @@ host never runs it, so let your tests take both ways: MPICH uses its network for
 MPICH needs one more decision. It has several ways to the network, and the one it would choose by
 itself may not exist on the hosts of your users. Unless the environment names another, the extension takes
 the one that works everywhere, TCP through libfabric. The option ``interface`` of the first group, which starts
-MPI, names the network interface:
+MPI, names the network interface. MPI learns of both from these variables:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``MPIR_CVAR_CH4_NETMOD``
+     - the network module of MPICH; ``ofi`` is libfabric
+   * - ``FI_PROVIDER``
+     - the provider of libfabric; ``tcp`` uses sockets
+   * - ``FI_TCP_IFACE``
+     - the network interface of the provider ``tcp``
 
 .. listing:: extension/mpi_collectives/src/world.hpp
    :part: network
@@ -28,7 +41,8 @@ Two hosts on one machine
 
 Linux can give a process its own network, host name, process ids and ``/dev/shm``, each in a *namespace*.
 Containers are made of namespaces, and two sets of them behave like two hosts: ranks in different sets see neither
-the memory nor the processes of each other. The package of the conformance suite starts programs in them:
+the memory nor the processes of each other. In the next listing, ``simulated_hosts`` of the conformance suite makes
+them, and ``popen`` of a host starts a program there:
 
 .. listing:: gallery/library/several_hosts/two_hosts.py
    :part: hosts
@@ -140,5 +154,12 @@ run_program("several_hosts/find_the_library.py")
 launch("several_hosts/no_such_interface.py", ranks=2)
 
 # %%
+# .. admonition:: After this page you have decided
+#
+#    - which network your library uses if the environment names none;
+#    - how a user names an interface, and which error says that it does not exist;
+#    - how your tests reach the code for the network on one host;
+#    - where the loader finds the library, and whether your wheel contains it.
+#
 # Two real machines were not available: the simulated hosts have separate networks, names, processes and shared
 # memory, but one kernel and one clock. RDMA networks, and NCCL and UCX in the table, were not run.

@@ -3,8 +3,9 @@ Start a library without its launcher
 ====================================
 
 A communication library often comes with a launcher that tells each process its rank and passes addresses
-around. Under ``torchrun`` that launcher is missing. On this page you decide how your library starts all the
-same, who initializes it, and which groups of PyTorch it can then serve.
+around. Under ``torchrun`` that launcher is missing: MPI then takes each process for the only one, and an
+all-reduce returns its input, without an error. On this page you decide how your library starts all the same,
+who initializes it, and which groups of PyTorch it can then serve.
 
 The example is ``mpich``, a backend in ``extension/mpi_collectives`` that wraps MPICH 5.0.2 as pip installs
 it. The frame of :doc:`/right/smallest-backend` does all that is not specific to MPI, so read that page first.
@@ -21,7 +22,23 @@ of c10d knows the first two, and the store of the group can carry the third.
 MPICH asks its launcher in version 1.1 of a protocol called PMI, the process management interface: lines of
 text through a socket. The variable ``PMI_FD`` has the number of its descriptor, ``PMI_RANK`` the rank, and
 ``PMI_SIZE`` the number of ranks. To see what MPICH asks, a Python program plays the launcher for two
-processes, and prints the lines of rank 0:
+processes, and prints the lines of rank 0. Its function ``answer`` has these names:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``put``, ``get``
+     - commands that publish the address of a rank under a key, and read one
+   * - ``barrier_in``
+     - the command with which a process waits until all have come
+   * - ``keys``
+     - what the processes have put; in the backend, it lies in the store
+   * - ``barrier``
+     - a function that returns when both processes have called it
+   * - ``CONSTANTS``
+     - the answers to all other commands, which are always the same
 
 .. listing:: gallery/library/start_a_library/dialogue.py
    :part: answer
@@ -41,12 +58,11 @@ from launcher import launch, run_program
 run_program("start_a_library/dialogue.py")
 
 # %%
-# The output above is the whole dialogue, with shortened lines. Rank 0 puts its address, waits in a barrier
-# until rank 1 has done the same, and gets both addresses. A ``get`` must not wait for its key, because MPI also
-# asks for keys that no rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier keeps the order.
+# The output above is the whole dialogue, with shortened lines. A ``get`` must not wait for its key, because MPI
+# also asks for keys that no rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier ensures that rank 1 has put
+# its address before rank 0 gets it.
 #
-# The backend gives these answers from the keys of the group, which the frame keeps apart from those of all
-# other groups:
+# The backend gives these answers from the keys of the group:
 #
 # .. admonition:: ``answer`` with the keys of the group
 #    :collapsible: closed
@@ -86,7 +102,8 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #
 # A program creates and destroys groups, but ``MPI_Init`` may be called only once in a process. So MPI belongs
 # to the process, and the first group starts it. (The backend does without the sessions of MPI 4, which can start
-# again.)
+# again.) In the listing, ``Needs`` asks the host for what MPI will take, and ``Turn`` lets one group of the process
+# connect at a time:
 #
 # .. admonition:: ``World``, one for the process
 #    :collapsible: closed
@@ -110,8 +127,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # 1 MiB in ``/dev/shm`` for each rank of the host, file descriptors, address space and a thread.
 #
 # If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no PMI thread, and
-# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers.
-# The backend's tests use both, this page ``torchrun``:
+# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
 #
 # .. admonition:: The start under both launchers
 #    :collapsible: closed
@@ -141,24 +157,21 @@ launch("start_a_library/first_group.py", ranks=3)
 # Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
 # :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
 # afterwards. If the ranks with the highest numbers are missing, MPI starts without them, because c10d tells
-# the backend the ranks of the group but not the size of the world. Later, a group of all three is refused
-# at once, because each rank first writes to the store which start of MPI it has, and these differ. A
+# the backend the ranks of the group but not the size of the world. A later group of all three is then refused. A
 # program that passes ``"mpich"`` to ``init_process_group`` avoids all this, because the world is then the
 # first group.
-#
-# With its start, each rank writes its number in MPI. Only from these can a group know its members, because a program
-# may destroy its default group and create another one, in which the same processes have other ranks or some
-# are missing.
 #
 # A second start, and groups across programs
 # ------------------------------------------
 #
 # The first group thus decides which processes MPI connects, once for the life of a process. Among these processes, a
-# program may destroy its default group and start again, with fewer ranks or with other numbers. Two things are out of
-# reach: a process that starts later, such as one rank that a launcher restarts, and a group across two programs that share a
-# store, each of which has started MPI. ``mpich`` compares the starts before it calls MPI, so all ranks raise ``MPI cannot
-# connect processes of different starts of it``. The other groups go on. If your library connects each group anew, as with
-# the unique ids below, neither limit exists, because any processes with a common store can form a group.
+# program may destroy its default group and create another one, in which ranks are missing or have other numbers. So
+# each rank of a new group writes to the store which start of MPI it has, and its number there.
+#
+# Two things are out of reach: a process that starts later, such as one rank that a launcher restarts, and a group
+# across two programs that share a store, each of which has started MPI. ``mpich`` compares the starts before it calls
+# MPI, so all ranks raise ``MPI cannot connect processes of different starts of it``. The other groups go on. If your
+# library connects each group anew, as with the unique ids below, neither limit exists.
 #
 # Bug: a barrier that is answered at once
 # ---------------------------------------
@@ -175,12 +188,12 @@ run_program("start_a_library/early_barrier.py")
 # Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If
 # all ranks start at the same time, the bug shows only now and then. The fix is in ``answer`` of
 # ``pmi_server.hpp``: the thread increases a counter in the store, and answers when the counter has reached the
-# number of ranks. The key of the counter has a number, so that each barrier has its own.
+# number of ranks.
 #
 # Other libraries
 # ---------------
 #
-# The store can start these libraries, too. The table is from their documentation; nothing of it was run:
+# The store can start these libraries, too:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -207,6 +220,16 @@ run_program("start_a_library/early_barrier.py")
 # transport, let ``library().run`` execute the function that connects, as ``World`` does.
 #
 # Before that call, rank 0 gets the id, also with ``run``, and publishes it with ``place.keys->publish``,
-# whose text may have any bytes. The others read it with ``place.await``, which also ends when a rank has failed. Begin your keys
-# with the name of your backend, because the frame uses ``place.keys``, too. MPI has started now;
-# :doc:`which-thread-calls` explains ``run``, and who may call MPI.
+# whose text may have any bytes. The others read it with ``place.await``, which also ends when a rank has failed.
+# Begin your keys with the name of your backend, because the frame uses ``place.keys``, too. The next page,
+# :doc:`which-thread-calls`, explains ``run``, and who may call the library.
+#
+# .. admonition:: After this page you have decided
+#
+#    - what carries the addresses of your library from rank to rank, and which thread answers when it asks;
+#    - who owns the library: the process, or each group;
+#    - whether the first group must contain all ranks, and which error a user sees if it does not;
+#    - whether you ever finalize the library, and what you tidy up instead;
+#    - what happens if another launcher or another package has started the library.
+#
+# Not run here: these libraries, for which the table follows their documentation.

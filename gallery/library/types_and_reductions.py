@@ -2,17 +2,17 @@
 Dtypes and reductions that the library lacks
 ============================================
 
-PyTorch passes dtypes and operations that your library does not have, or that it computes in another way.
-For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
+PyTorch passes dtypes and operations that your library does not have, or that it computes in another way. A wrong
+choice need not raise an error: with MPI's own maximum, a NaN can make one rank skip an optimizer step that another
+one takes. For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
 with a function of yours, or the frame.
 
 In the table, "MPI" stands where a type of the standard is right, with the same bits in both orders, and "frame"
 where the backend uses a function of the frame. PyTorch does not define the pairs with "–", as
-:doc:`/tutorial/options-and-reductions` shows. To find this, a worker reduces each dtype with each operation, checks
-the result of ``mpich``, and asks MPI alone for the same with ``MPI_Reduce_local``, which combines two arrays of one
-process, in both orders and with a NaN among the floats:
+:doc:`/tutorial/options-and-reductions` shows. A worker tests each pair, with ``mpich`` and with the function
+``MPI_Reduce_local``, which combines two arrays without another rank:
 
-.. admonition:: The code
+.. admonition:: How the table is made
    :collapsible: closed
 
    .. listing:: gallery/library/types_and_reductions/what_mpi_has.py
@@ -32,7 +32,7 @@ show_table(header, rows)
 # to ``op.reduce``, which divides it, and then lets MPI add. It divides a copy unless the call is in place, so that
 # the inputs of the program stay as they are:
 #
-# .. admonition:: The code
+# .. admonition:: The inputs of ``AVG``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
@@ -56,11 +56,12 @@ show_table(header, rows)
 # keeps its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a
 # count and a datatype only, so the function learns neither the operation nor, since MPI lacks the type, the
 # dtype. A function for each pair would work, too, but there would be dozens of them. Instead, the backend
-# creates a datatype for the call and gives it an attribute, which points to the operation of the frame:
+# creates a datatype for the call and gives it an attribute, which points to the operation of the frame. MPI calls
+# ``Reduction::combine``, which finds the frame's own ``combine`` in this attribute:
 #
 # .. diagram:: library/types_and_reductions/diagram
 #
-# .. admonition:: The code
+# .. admonition:: ``Reduction``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/types.hpp
@@ -74,7 +75,8 @@ show_table(header, rows)
 # ----------------------------------------
 #
 # ``MPI_FLOAT`` and ``MPI_MAX`` look like the right choice for ``MAX`` of ``float32``. The next worker passes
-# them to MPI with ``ctypes``:
+# them to MPI with ``ctypes``. ``HANDLES`` has the constants of ``mpi.h``, and ``arguments_of`` returns both addresses,
+# the number of elements, the type and the operation:
 #
 # .. listing:: gallery/library/types_and_reductions/maximum_of_nan.py
 #    :part: mistake
@@ -105,12 +107,12 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # the same bits for both orders; otherwise the ranks can disagree. A sum of two floats meets that condition,
 # whereas a sum of three depends on the order, because each addition rounds.
 #
-# The number of roundings is a decision. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
+# You also decide how often a sum is rounded. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
 # rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
 # above that it calls MPI. Sums of ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms always take the first way:
 # with two or three bits after the leading one, each rounding is a large error. On four ranks, the next worker
-# adds 256, 1, 1 and 1 in ``bfloat16``, and averages 30,000 in ``float16``, also with gloo:
+# adds 256, 1, 1 and 1 in ``bfloat16``. It also averages 30,000 in ``float16``, with ``mpich`` and with gloo:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py
 #    :part: sums
@@ -157,5 +159,13 @@ assert output == output[:1] * 4
 # An error is the last resort, because it ends the group: only the frame can refuse a call before it begins.
 # On a device, ``op.reduce`` cannot read the memory: gather, and reduce with operators of the device in the stream
 # of the communication, or refuse before the launch, as ``simccl`` of :doc:`/accelerators/five-steps` does.
+#
+# .. admonition:: After this page you have decided
+#
+#    - who reduces each pair of a dtype and a ``ReduceOp``;
+#    - how all ranks get the same bits, also from a NaN;
+#    - whether ``AVG`` divides before or after the sum;
+#    - how often a sum of floats of 8 or 16 bits is rounded, and up to which size;
+#    - what a call does if your library lacks the reduction: gather and reduce, or raise an error.
 #
 # Not run here: these libraries, for which the table follows their headers and documentation.

@@ -3,15 +3,14 @@ Which thread calls the library
 ==============================
 
 Most libraries make progress only inside of their calls, so a thread of the backend must call them while the
-program computes or waits. This page helps you decide which thread that is. The answer determines whether a
-deadline holds, how fast a small collective is, and which thread safety you need.
+program computes or waits. If the thread that waits does it, one call that does not return hangs the program past its
+deadline, without an error. On this page you decide which thread calls, and with it how fast a small collective is and
+which thread safety you need.
 
 .. diagram:: library/which_thread_calls/diagram
 
 Two designs
 -----------
-
-These are the two usual designs:
 
 .. list-table::
    :header-rows: 1
@@ -39,7 +38,8 @@ This suits a library with independent communicators, if a thread that did not st
 Bug: a call that does not return
 --------------------------------
 
-In the next program, ``MPI_Recv`` stands for any call that does not return. Each design gives it half a second:
+In the next program, ``MPI_Recv`` stands for any call that does not return: the only rank of ``SELF`` is this process,
+which sends nothing. Each design gives the call half a second:
 
 .. listing:: gallery/library/which_thread_calls/call_that_hangs.py
    :part: designs
@@ -57,8 +57,23 @@ run_program("which_thread_calls/call_that_hangs.py")
 # ------------------------
 #
 # The frame implements the second design in ``library.hpp``, for libraries that make progress when a call is
-# tested. A ``Call`` says how something begins in the library and how to ask whether it has ended. Neither
-# function may wait for another rank:
+# tested. The listings below have these names:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - name
+#      - what it is
+#    * - ``Call``
+#      - something that the library is asked to do, with its memory; you write ``begin`` and ``has_ended``
+#    * - a look
+#      - one test of all that is open; in ``rest`` of the transport, ``look()`` is true if something has advanced
+#    * - ``Idle``
+#      - how many looks in a row have found nothing, and since when
+#    * - ``Bell``
+#      - lets threads sleep until another one rings; ``rings`` counts, so that a sleeper misses no ring
+#
+# Neither function of a ``Call`` may wait for another rank:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #    :start-at: // The thread of the library alone
@@ -102,8 +117,7 @@ run_program("which_thread_calls/call_that_hangs.py")
 #       :part: program
 #       :end-before: before = threads_of_mpi()
 #
-# The worker makes a second group with a timeout of one second, in which rank 1 arrives only after rank 0 has
-# given up. Then both ranks use the first group:
+# In a second group, rank 1 arrives only after rank 0 has given up. Then both ranks use the first group:
 #
 # .. listing:: gallery/library/which_thread_calls/one_thread.py
 #    :start-at: before = threads_of_mpi()
@@ -125,17 +139,17 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # MPI, and all groups of the process stand still until MPI returns.
 #
 # To keep this rare, the frame connects a group only when all ranks have arrived, as
-# :doc:`/right/rendezvous` shows. Also, two threads may create two groups, in one order on one rank and in the other
-# order on another. Then each rank would wait in MPI for a call that the other one makes later. So a process of
-# ``mpich`` creates one communicator at a time, and the ranks of a group collect the turns of their processes in an
-# order that all groups share (``turn.hpp``). Yet other groups pause while one connects. If the communicators of your
-# library are independent, as NCCL's are, each group may have a ``Library`` of its own, which must never be destroyed.
+# :doc:`/right/rendezvous` shows. Also, two threads of a process may create groups A and B. If rank 0 begins with A and
+# rank 1 with B, each waits in MPI for a call that the other one makes later. So a process of ``mpich`` creates one
+# communicator at a time, and the ranks of a group take their turns one after another, in an order that all groups
+# share (``turn.hpp``). Other groups still pause while one connects. If the communicators of your library are
+# independent, as NCCL's are, each group can have a ``Library`` of its own, which must never be destroyed.
 #
 # Waiting for data
 # ----------------
 #
 # A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on.
-# So the thread must test again and again. A *look* is one test of all open calls. The loop is ``serve``:
+# So the thread must look again and again:
 #
 # .. admonition:: ``serve``
 #    :collapsible: closed
@@ -144,7 +158,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #       :part: serve
 #       :end-before: // Nothing wakes this thread
 #
-# You must decide how often it tests. After a look without an event, ``rest`` waits, yields or goes on at once:
+# You must decide how often it looks. After a look that has found nothing, ``rest`` waits, yields or goes on at once:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #    :start-at: // Nothing wakes this thread
@@ -196,6 +210,14 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # With a file descriptor, the thread needs no naps: it polls the descriptor together with an ``eventfd``
 # that each new job signals. The class for this, ``FileBell`` in ``file_bell.hpp``, also lets the threads of a
 # transport over sockets sleep.
+#
+# .. admonition:: After this page you have decided
+#
+#    - which thread calls the library: the caller of ``wait``, one for each group, or one for the process;
+#    - which other thread enforces the deadlines;
+#    - what the thread sleeps on: a descriptor of the library, or naps, and how long they become;
+#    - in which order groups connect, if that call blocks;
+#    - which thread level you ask of the library.
 #
 # Not run here: these libraries, for which the table follows their documentation, and a test of MPI that hangs
 # after a rank was killed. The next page, :doc:`requests-and-works`, follows one operation to this thread and back.

@@ -37,8 +37,8 @@ have and what they need:
      - the list of the pieces for it, on each
 
 All ranks call the same functions in the same order, with tensors that fit together. If one rank leaves
-out a call, the others wait for its next one. If that comes and fits, the results can be wrong without an error; if
-none comes, the wait ends with the timeout of the group, or with an error when the rank has ended.
+out a call, the others wait for its next one. If that call happens to match, the results can be wrong without an
+error; if none comes, the wait ends with the timeout of the group, or with an error when the rank has ended.
 
 One program runs all eight on four ranks, with gloo. Each section shows a call, and what each rank holds
 before and after it; ``-`` means that it holds nothing, or something undefined. The whole program is
@@ -189,6 +189,6 @@ import torch.distributed as dist
 print(", ".join(dist.ReduceOp.RedOpType.__members__))
 
 # %%
-# Not every backend supports all of them, with every type, so look up yours before you rely on one.
+# A backend may lack some of them, or some dtypes for one, so look up yours before you rely on it.
 #
 # Not run here: operations other than the sum.

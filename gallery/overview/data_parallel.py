@@ -211,7 +211,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # With DDP, ranks may run different parts of a model if you pass ``find_unused_parameters=True``
 # (:doc:`gradient-buckets`). With FSDP2, it matters what a rank leaves out:
 #
-# * *Some parameters of a layer* to which the program applied ``fully_shard``: this rank reduces fewer gradients.
+# * *Some parameters of a layer* to which the program applied ``fully_shard``: the rank reduces fewer gradients.
 #   With gloo, a process then ends with ``Received data size doesn't match``.
 #   ``model.set_reduce_scatter_unused_params(True)`` lets the rank contribute zeros instead.
 # * *A whole layer*, or the backward pass: the rank leaves out all-gathers, too, so its next one meets that

@@ -46,7 +46,7 @@ show_section(tables, "DDP")
 # %%
 # With Adam, training needs memory for four times the parameters: the parameters, their gradients, and
 # twice as much for the optimizer state. Every value is the same in every rank, as the program checks. So
-# a second rank adds speed, but no memory.
+# a second rank adds speed, but no room for a larger model.
 #
 # ZeRO: each rank updates its share
 # ---------------------------------

@@ -3,8 +3,9 @@ Asynchronous work and futures
 =============================
 
 A program calls a collective with ``async_op=True`` in order to compute while the ranks communicate, so the
-backend must return a work before the operation is done. This page shows which thread then runs the
-operation, when its future completes, and what your transport decides with ``can_block``.
+backend must return a work before the operation is done. If two ranks then run their operations in different orders,
+or a future completes too early, the program trains with wrong sums, and no error appears. This page shows which
+thread runs the operation, when its future completes, and what your transport decides with ``can_block``.
 
 .. diagram:: right/asynchronous_work/diagram
 
@@ -14,7 +15,8 @@ Operations as coroutines
 An operation waits for other ranks many times, and a thread that blocked in each wait could run only one
 operation. So the methods that move data are C++20 coroutines, which suspend themselves where they would have
 to wait. ``co_await`` takes a condition, for example that the bytes of another rank have arrived, and the
-compiler calls these three methods, which ask the condition:
+compiler calls these three methods, which ask the condition. ``promise_type`` is what C++ keeps with each coroutine;
+here, that is the condition that it awaits, and an exception. ``Nested`` waits for other steps:
 
 .. admonition:: ``Wait``
    :collapsible: closed
@@ -49,12 +51,28 @@ The first rule is for speed, because handing an operation to another thread and 
 microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
 A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
 at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps, and
-the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases.
-``callers_`` counts the callers that drive, because the progress thread leaves the work to them. It also wakes
-the callers that sleep:
+the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases:
 
 .. admonition:: ``wait``
    :collapsible: closed
+
+   .. list-table::
+      :header-rows: 1
+
+      * - name
+        - what it is
+      * - ``done``
+        - whether the caller has what it waits for
+      * - ``schedule_``
+        - the operations that have not ended, and their next deadline
+      * - ``callers_``
+        - knows the threads that wait for results, and wakes those of them that sleep
+      * - ``Drives``
+        - counts the caller among those that drive, to which the progress thread leaves the work
+      * - ``drive``
+        - advances operations until its condition holds or the limit has passed
+      * - ``check_deadline``
+        - fails the group if its oldest open collective is late
 
    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
       :part: wait
@@ -165,17 +183,24 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
 #       :part: callbacks
 #
-# Two kinds of callbacks run elsewhere: those of a complete future at once, on the thread that attaches them, and
-# those of a future that a callback has asked for, on the thread that ends the operation.
+# The thread of a callback limits what it can wait for. ``Future.wait`` has no timeout, so a wrong wait hangs:
 #
-# One thread for all callbacks limits what a callback can wait for:
+# .. list-table::
+#    :header-rows: 1
 #
-# - On the callback thread, it may wait for a work, and for a future that it asks for itself, as DDP's PowerSGD hook
-#   does, because the thread that ends that operation then completes the future.
-# - On the thread that ends an operation, it must not wait for a work of that group, which this thread would have to
-#   drive.
-# - It must not wait for other callbacks, nor for a future that the program has asked for and that completes later:
-#   both come after it on the same thread. It would hang, because ``Future.wait`` has no timeout.
+#    * - a callback of a future that
+#      - runs on
+#      - and there
+#    * - another thread has asked for
+#      - the callback thread
+#      - can wait for a work, and for a future that it asks for itself, as DDP's PowerSGD hook does; must not wait for
+#        other callbacks, nor for a future of such a thread that completes later: they come after it on this thread
+#    * - the callback thread has asked for
+#      - the thread that ends the operation
+#      - must not wait for a work of this group, which this thread would have to drive
+#    * - is already complete
+#      - the thread that attaches it
+#      - can wait for whatever that thread can wait for
 #
 # If callbacks start collectives, give them a group of their own, because nothing orders their calls and those
 # of the program.
@@ -230,11 +255,11 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 # When Python ends
 # ----------------
 #
-# A program may end without ``destroy_process_group`` while threads of the backend still hold tensors. To let go of a tensor
-# that Python knows, a thread asks for the global interpreter lock. Before Python 3.14, an interpreter that exits ends such a
-# thread in the middle of C++, and the process ends with ``SIGABRT``. So end the threads earlier, in a function that
-# you register with ``atexit``. In the frame, this is ``Group::close_all``. ``PythonExit`` also stops threads of
-# the program that wait for an operation, because they would ask for the lock next:
+# A program may end without ``destroy_process_group`` while threads of the backend still hold tensors. To let go of a
+# tensor that Python knows, a thread asks for the global interpreter lock. Before Python 3.14, an interpreter that exits
+# ends such a thread in the middle of C++, and the process ends with ``SIGABRT``. So end the threads earlier, in a
+# function that you register with ``atexit``. In the frame, this is ``Group::close_all``. ``PythonExit`` also stops
+# threads of the program that wait for an operation, because they would ask for the lock next:
 #
 # .. admonition:: ``PythonExit``
 #    :collapsible: closed
@@ -248,8 +273,8 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 #          :start-at: // When Python exits
 #          :end-before: // Gives Python's lock away
 #
-# PyTorch itself calls no such function (`pytorch#179291 <https://github.com/pytorch/pytorch/pull/179291>`_), so tell your
-# users to call ``destroy_process_group``.
+# PyTorch itself calls no such function (`pytorch#179291 <https://github.com/pytorch/pytorch/pull/179291>`_), so tell
+# your users to call ``destroy_process_group``.
 #
 # Exercise
 # --------
@@ -269,5 +294,10 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 launch("asynchronous_work/variance_in_a_callback.py", ranks=2)
 
 # %%
-# All waits on this page end, because every rank arrives. :doc:`timeouts-and-dead-ranks` ends the waits for
-# ranks that never do.
+# .. admonition:: After this page you have decided
+#
+#    - whether a call of your transport can block, and so which thread drives;
+#    - where the order of the collectives is fixed, before the call returns;
+#    - what must be done before a future completes, such as the copy of a result;
+#    - which thread runs callbacks, and what they may wait for;
+#    - what keeps tensors alive until your library has finished with them, and what ends your threads before Python.

@@ -2,8 +2,9 @@
 Rendezvous through the store
 ============================
 
-Before ranks can exchange tensors, they must find each other, agree that all have arrived, and connect. This
-page makes that all-or-nothing: as long as the store answers, either every rank starts, or every rank raises an
+Before ranks can exchange tensors, they must find each other and connect. If each rank does this alone, one can
+connect to the address of an earlier group, or hang in its first collective because another has failed to start. This
+page makes the start all-or-nothing: as long as the store answers, either every rank starts, or every rank raises an
 error that says why.
 
 .. diagram:: right/rendezvous/diagram
@@ -13,17 +14,20 @@ What a rank receives
 
 To create a group, PyTorch calls the create function of the backend on each rank. With ``extended_api=True``,
 as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedBackendOptions`` (declared in
-``Types.hpp`` of c10d) and the options of the caller:
+``Types.hpp`` of c10d) and the options of the caller.
+
+``DistributedBackendOptions`` contains the store, the rank, the size and the timeout of the group, its name, and the
+global ranks of its members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error can
+name rank 1 of the group as global rank 2, too. For the world the list is empty, because there both numbers are equal.
+
+In the create function of the frame, ``Own`` is the class of the backend's options. ``timeout_of_group`` decides which
+of the two timeouts counts, and ``start`` makes the backend:
 
 .. admonition:: The create function
    :collapsible: closed
 
    .. listing:: extension/frame/c10d_frame/include/frame/registration.hpp
       :part: create
-
-``DistributedBackendOptions`` contains the store, the rank, the size and the timeout of the group, its name, and the
-global ranks of its members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error can
-name rank 1 of the group as global rank 2, too. For the world the list is empty, because there both numbers are equal.
 
 Not every rank calls the create function for every group. This program has made the table of the calls in
 :doc:`/tutorial/step-2-expose-to-python`:
@@ -79,6 +83,8 @@ launch("rendezvous/late_rank.py", ranks=2)
 #
 # .. admonition:: A connection of its own
 #    :collapsible: closed
+#
+#    ``within`` asks the server in a thread, and throws at the limit.
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/store_keys.hpp
 #       :part: store
@@ -142,48 +148,72 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # So that no rank starts alone, the ranks agree in two rounds: in "came", whether all have arrived, and in
 # "made", whether each could make its transport. The constructor of the backend calls ``meet``, which runs both:
 #
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - name
+#      - what it is
+#    * - ``connect``
+#      - the function that makes the transport of this rank, from a ``Place``
+#    * - ``find_keys``
+#      - exchanges the numbers; the prefix of ``keys_`` then contains that of rank 0
+#    * - ``problem_of``
+#      - calls a function, and returns its result, or the text of its exception
+#    * - ``ready_``
+#      - "ready" with the number of this rank, which the rank says in a round
+#    * - ``kReady``
+#      - "ready" alone: the verdict that all ranks are ready
+#    * - ``home``
+#      - which host and container this is
+#    * - ``kFailed``
+#      - a key that tells ranks which still connect that this one has failed
+#
 # .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
 #    :part: meet
+#    :end-before: if (problem != kReady) {
 #
-# ``find_keys`` is the exchange of numbers, after which the prefix of ``keys_`` contains the number of rank 0.
-# ``problem_of`` returns what a function returns, or the text of its exception.
+# If all ranks are ready, ``meet`` calls ``joined`` and returns the transport. Otherwise it raises a
+# ``DistStoreError``.
 #
-# Rank 0 looks which ranks have come, and writes the verdict, so that the others ask for one key only. Each rank has a
-# deadline of its own, however, and one that came early may time out while rank 0 still waits. It then writes the
-# verdict itself. The first one counts, because the ``compareSet`` that writes it succeeds only once. That is the
-# function ``agree``:
+# Rank 0 checks which ranks have come, and writes the verdict, so that the others ask for one key only. Each rank has a
+# deadline of its own, however, and one that came early may time out while rank 0 still waits. That rank then writes
+# the verdict itself. The first verdict counts, because the ``compareSet`` that writes it succeeds only once:
 #
 # .. admonition:: ``agree``
 #    :collapsible: closed
 #
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - name
+#         - what it does
+#       * - ``enter``, ``said``
+#         - add a line to the list of the round, and read the list; ``enter`` throws if another process is this rank
+#       * - ``welcome``
+#         - adds, on rank 0, the answer that the other ranks wait for in ``find_keys``
+#       * - ``judge``
+#         - returns ``kReady``, or names the missing ranks and those that cannot begin, with their reasons
+#       * - ``set_first``
+#         - writes the verdict unless there is one, and returns the one that counts
+#       * - ``erase_published``
+#         - erases the keys that this rank has set to connect, which all have read by then
+#       * - ``end_round``
+#         - erases the keys of the round on the last rank that has read the verdict; rank 0 waits for that up to two
+#           seconds, because the store often ends with its process
+#
 #    .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
 #       :part: agree
 #
-#    In this listing:
-#
-#    - ``mine`` is the rank's own problem or, without one, ``ready_``: "ready" and the number the rank has drawn.
-#    - ``enter`` adds ``mine`` to the list of the round. A second process with the same rank has drawn another number,
-#      so its text differs, and ``enter`` throws. ``said`` reads the list.
-#    - ``welcome`` is called on rank 0, and adds the answer that the other ranks wait for in ``find_keys``.
-#    - ``judge`` returns "ready", or names the missing ranks and those that cannot begin, with their reasons.
-#    - ``set_first`` writes the verdict, unless there is one, and returns the one that counts. If all ranks are ready,
-#      that is ``kReady``, without a number, so that it is the same whichever rank writes it.
-#    - ``erase_published`` erases the keys that this rank has set to connect: with the verdict "ready" of the second
-#      round, all ranks have read them.
-#    - ``end_round`` erases the keys of the round on the last rank that has read the verdict. Rank 0 waits up to two
-#      seconds for the ranks that have come, because the store often ends with its process.
-#
 # A rank whose deadline passes after the others have agreed finds their verdict in the store, and starts all the
-# same, because its own "ready" was there in time. If a rank gives up before they agree, no rank starts,
-# because the first verdict counts for all.
+# same, because its own "ready" was there in time.
 #
 # Connect your library
 # --------------------
 #
 # Start your library in ``connect``, which all ranks run at the same time, between the two rounds. Its argument is
 # a ``Place`` with the rank, the size, a deadline, the process and the host of each rank, and keys that only this group
-# uses. If the ranks share a unique id, as with NCCL, rank 0 publishes it as a key; if each rank has an address, each publishes its own.
-# ``place.keys->publish(name, text)`` sets a key that the frame erases when all have connected.
+# uses. If the ranks share a unique id, as with NCCL, rank 0 publishes it as a key; if each rank has an address, each
+# publishes its own. ``place.keys->publish(name, text)`` sets a key that the frame erases when all have connected.
 # ``place.await(names)`` returns the values of other ranks' keys once they are set.
 #
 # If a rank cannot connect, for example because a network interface does not exist, throw an exception. It ends
@@ -220,8 +250,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 launch("rendezvous/a_rank_is_missing.py", ranks=3)
 
 # %%
-# Each message names the missing rank: ranks 0 and 2 name rank 1, and later rank 1 names rank 0, which had
-# given up. The last attempt succeeds although the failed ones leave keys in the store.
+# In the second attempt, rank 1 names rank 0, which had given up. The last attempt succeeds although the failed
+# ones leave keys in the store.
 #
 # Bug: a wait that holds Python's lock
 # ------------------------------------
@@ -267,6 +297,12 @@ run_program("rendezvous/wait_with_the_lock.py")
 launch("rendezvous/meeting_of_all.py", ranks=3)
 
 # %%
-# The ranks are connected. :doc:`asynchronous-work` shows which of their threads move the data.
+# .. admonition:: After this page you have decided
+#
+#    - whether your backend connects when the group is created, or in the first collective;
+#    - what each rank publishes, and how these keys differ from those of an earlier group;
+#    - which rank decides that the group starts, and which verdict counts at a deadline;
+#    - what all ranks check before a call of your library that nothing can interrupt;
+#    - where your create function releases Python's lock.
 #
 # Not run here: ``init_process_group`` without ``torchrun`` on several ranks.

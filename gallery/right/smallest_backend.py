@@ -2,13 +2,16 @@
 The smallest correct backend
 ============================
 
-This page develops a backend that runs every operation of ``torch.distributed`` for dense CPU tensors, reports
-useful errors, and works between hosts. It has about :count:`lines-of-store` lines of C++, on top of a reusable frame of about :count:`lines-of-frame`,
-without blank lines and comments.
+A backend that only moves bytes soon fails its users: ranks whose calls differ in dtype get wrong sums without an
+error, and a dead rank leaves the others waiting. The backend of this page, ``store``, raises an error in both cases,
+for a dead rank at the deadline. It runs every operation of ``torch.distributed`` for dense CPU tensors, and works
+between hosts. It has about
+:count:`lines-of-store` lines of C++, on top of a reusable frame of about :count:`lines-of-frame`, without blank lines
+and comments.
 
-In a real backend, a rank waits for others, which makes everything around the data hard: asynchronous
-calls, futures, deadlines, dead ranks. Because this is the same for every library, it is written once, in
-the *frame*: headers that pip installs as the package ``c10d-frame``.
+Everything around the data is hard, because a rank waits for others: asynchronous calls, futures, deadlines, dead
+ranks. Because this is the same for every library, it is written once, in the *frame*: headers that pip installs as
+the package ``c10d-frame``.
 
 What remains is the *transport*, which moves bytes from rank to rank. So that it runs anywhere, the one on
 this page uses the store of ``init_process_group``. It is slow, because every byte passes through one
@@ -69,8 +72,8 @@ virtual methods, of which you must write the three marked ``= 0``:
       .. listing:: extension/frame/c10d_frame/include/frame/transport.hpp
          :part: interface
 
-A method that returns ``Steps`` is a coroutine. Instead of blocking, it suspends with ``co_await`` on a
-condition, so one thread can drive many operations, and the frame can stop each of them.
+Because a coroutine suspends itself instead of blocking, one thread can drive many operations, and the frame can
+stop each of them.
 
 Because the frame makes these calls from one thread at a time, a transport needs no lock. If
 ``can_block`` returns true, it is always the same thread, as some libraries require. Only the constructor and
@@ -126,8 +129,8 @@ One method for all collectives
 ------------------------------
 
 To implement the collectives, you need one method, ``exchange``: each rank publishes bytes and reads
-those of others. A broadcast reads the bytes of one rank; a reduction reads those of all ranks and
-combines them:
+those of one rank, of all (``kEveryone``) or of none (``kNobody``). A broadcast reads the bytes of one rank; a
+reduction reads those of all ranks and combines them:
 
 .. listing:: extension/frame/c10d_frame/include/frame/transport.hpp
    :part: collective
@@ -136,8 +139,9 @@ In an all-reduce, each rank adds in the order of the ranks, so all of them get t
 Reading everything is slow, so you later override ``collective`` for the operations that your library
 has, and call ``Transport::collective`` for the others.
 
-Here is the store's ``exchange``. It writes in pieces of 4 MiB, safely below the 8 MiB that a
-``TCPStore`` accepts for a value:
+Here is the ``exchange`` of ``store``. ``write`` cuts the bytes into pieces of 4 MiB, safely below the 8 MiB that a
+``TCPStore`` accepts for a value, and returns their keys, in which ``reader()`` is the rank that reads them, or "all".
+``head`` is the note and the sizes, as bytes:
 
 .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
    :part: exchange
@@ -150,10 +154,10 @@ Here is the store's ``exchange``. It writes in pieces of 4 MiB, safely below the
       :start-at: const auto heads
       :end-before: // [/exchange]
 
-Two decisions make it correct. Each rank writes its *note*, which describes the call, after the bytes, and its line
-in the list of the round last, so that a rank that sees the line also finds the note and the bytes. And every rank reads the notes of all ranks, even
-if it needs no data from them. If two notes differ, for example in the dtype, every rank fails for the same
-stated reason, because otherwise the results would be wrong without an error.
+Two decisions make it correct. First, each rank writes the bytes, then its note, and last its line in the list of the
+round, so that a rank that sees the line also finds the other two. Second, every rank reads the notes of all ranks,
+even if it needs no data from them. If two notes differ, for example in the dtype, every rank fails for the same
+stated reason.
 
 Messages
 --------
@@ -206,8 +210,7 @@ launch("smallest_backend/shortest_program.py", ranks=2)
 launch("smallest_backend/first_results.py", ranks=2)
 
 # %%
-# Between hosts, one ``torchrun`` runs on each. To try this start without a second host, we run the same worker
-# with two ``torchrun`` commands on one host:
+# Two ``torchrun`` commands start the same worker as they would on two hosts, but both run on this one:
 
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
@@ -241,8 +244,7 @@ run_program("smallest_backend/erased_keys.py")
 # The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`, and no check
 # of :doc:`/communicate/test-your-backend` fails for it.
 # :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
-# you can replace its methods and stay correct. The next pages show what the frame adds to the
-# transport, beginning with what happens before any byte moves: :doc:`rendezvous`.
+# you can replace its methods and stay correct.
 #
 # Exercise
 # --------
@@ -259,5 +261,13 @@ run_program("smallest_backend/erased_keys.py")
 #    counter of the barrier before it. It no longer detects a rank that calls another operation, and the
 #    error at the deadline cannot name the missing ranks, because a counter does not say which ranks
 #    have arrived. ``monitored_barrier`` has to name them, so leave it to ``exchange``.
+#
+# .. admonition:: After this page you have decided
+#
+#    - whether you build on the frame, or write works, deadlines and errors yourself;
+#    - which operations your library runs, and which the frame makes from ``exchange``;
+#    - whether your library reduces numbers, or the frame;
+#    - how the ranks find out that their calls differ;
+#    - when memory or a key that several ranks read may be erased.
 #
 # Not run here: several hosts. This page and the tests start all ranks on one host.

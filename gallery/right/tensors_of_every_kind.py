@@ -3,8 +3,8 @@ Tensors of every kind
 =====================
 
 A transport moves bytes, and a program passes tensors: transposed, empty, of half precision, or expanded
-from one element. This page shows what the frame does with them, and what a library that reduces numbers
-itself must do as well.
+from one element. A backend that takes their memory as it is adds elements that do not belong together, and no error
+appears. This page shows what the frame does instead, and what a library that reduces numbers itself must do as well.
 
 The class ``Arguments`` turns the tensors of a call into pieces of bytes, and copies the results back:
 
@@ -16,17 +16,36 @@ Checking the arguments
 A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks all arguments
 before the operation gets its number and before the transport is called. The error is a ``ValueError``, and
 the group remains usable: the other ranks wait until this one repeats the call with correct arguments, or until their
-deadline, which ends the group. The tensors of a call must be on the CPU, of one dtype, and dense, except in an all-reduce with ``SUM``; a list has
-one tensor for each rank; and an output must not overlap itself or another output. (If two outputs
-overlap and one of them has gaps in memory, such as a slice with a step, neither PyTorch nor the frame notices.) The
-method below makes the piece of an output:
+deadline, which ends the group.
+
+The tensors of a call must be on the CPU, of one dtype, and dense, except in an all-reduce with ``SUM``. A list has
+one tensor for each rank. An output must not overlap another one, or itself, as ``torch.ones(1).expand(2)`` does. (If
+two outputs overlap and one of them has gaps in memory, such as a slice with a step, neither PyTorch nor the frame
+notices.) The method ``output`` makes the piece of an output:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``in_place``
+     - the tensor is an input, too, so a copy must contain its elements
+   * - ``check``, ``require``
+     - refuse the tensor: for its device, layout or dtype, and if a condition is false
+   * - ``may_overlap``
+     - whether elements of one tensor, or of two, may share memory
+   * - ``results``
+     - the outputs of the call
+   * - ``is_plain``
+     - whether the memory of a tensor contains its elements in their order, and nothing else; false with PyTorch's
+       conjugate or negative bit, too, where it contains other values
+   * - ``keep``
+     - keeps a tensor alive until the operation ends, and returns its memory
+   * - ``copies_``
+     - the outputs that ``is_plain`` denies, each with the copy that the transport fills
 
 .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
    :part: output
-
-``is_plain`` is true if the memory of the tensor contains its elements in their order, and nothing else. It
-is false for a tensor that is not contiguous, and for one with PyTorch's conjugate or negative bit, whose
-memory contains other values. The frame then makes a contiguous copy, which the transport fills.
 
 Which dtype has which reduction
 -------------------------------
@@ -79,8 +98,9 @@ dist.destroy_process_group()
 # accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and
 # values of all.
 #
-# Programs that serve a model call collectives in ``torch.inference_mode``. Its tensors refuse in-place operations outside
-# of this mode, which belongs to a thread. So a thread of the backend cannot simply ``copy_`` into such a result:
+# Programs that serve a model call collectives in ``torch.inference_mode``. Its tensors refuse in-place operations
+# outside of this mode, which belongs to a thread. So a thread of the backend cannot simply ``copy_`` into such a
+# result:
 # ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame writes results under
 # ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
 #
@@ -118,7 +138,7 @@ assert output[0] == output[1]
 # Both ranks print the same. The first case is right by luck, because the elements have the same order in
 # memory on both ranks, so a test of this case alone passes. In the second, the ranks add elements that do
 # not belong together. In the third, the bug changes an element outside the column instead of the second one
-# in it. No case raises an error.
+# in it.
 #
 # The fix is the copy that ``output`` makes. After the last step, and before the operation counts as ended,
 # ``finish`` writes it back:
@@ -158,6 +178,14 @@ output = launch("tensors_of_every_kind/wrong_layouts.py", ranks=2)
 
 # %%
 # ``all_reduce_of_copy`` reduces ``tensor.contiguous()``. Its sums are right, but nothing copies them back
-# into the tensor of rank 0. :doc:`variants-and-groups` shows through which methods such tensors arrive.
+# into the tensor of rank 0.
+#
+# .. admonition:: After this page you have decided
+#
+#    - when your backend checks arguments, so that a wrong one leaves the group usable;
+#    - which pairs of dtype and ``ReduceOp`` your library reduces, which the frame, and which are refused;
+#    - whether ``AVG`` divides before the sum, and what ``MIN`` and ``MAX`` do with NaN;
+#    - what becomes of a tensor that is not contiguous, and when its result is copied back;
+#    - how a thread of yours writes results into inference tensors.
 #
 # Not run here: NCCL, about which the text follows its source.

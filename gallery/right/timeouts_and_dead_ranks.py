@@ -2,8 +2,9 @@
 Timeouts and dead ranks
 =======================
 
-A rank may arrive late, die or leave the group while other ranks wait for it. This page ends each of
-these waits with an error that names the operation and the rank at fault.
+A rank may arrive late, die or leave the group while other ranks wait for it. Without a deadline, the job then hangs
+until its user ends it, and no log says which rank was missing. This page ends each of these waits with an error that
+names the operation and the rank at fault.
 
 .. diagram:: right/timeouts_and_dead_ranks/diagram
 
@@ -15,8 +16,9 @@ A program can set a timeout for a group, for a call, or for a wait. The group's 
 it through ``setTimeout`` of the backend, which the frame overrides, because the base class only warns.
 The call's timeout is the member ``timeout`` in the options of the collective. It takes precedence over the
 group's. Likewise, in the frame, a timeout in the options of the backend takes precedence over the argument of
-``init_process_group``. Only the default of 30 minutes does not, because the frame cannot tell it from no timeout.
-PyTorch's NCCL has the opposite rule: the argument, even its default, replaces the timeout in the options.
+``init_process_group``. Only the default of 30 minutes, ``kBackendDefaultTimeout``, does not, because the frame cannot
+tell it from no timeout. PyTorch's NCCL has the opposite rule: the argument, even its default, replaces the timeout in
+the options.
 
 .. admonition:: Which timeout counts
    :collapsible: closed
@@ -42,6 +44,9 @@ stays usable:
 
 .. admonition:: ``wait``
    :collapsible: closed
+
+   ``in`` turns a timeout into a deadline. ``unregister`` takes the work out of a list that PyTorch keeps for compiled
+   graphs.
 
    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
       :part: timeout-of-wait
@@ -83,10 +88,8 @@ for kind in dist.DistBackendError.__mro__[:4]:
     print(kind.__name__)
 
 # %%
-# A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The frame
-# checks all arguments before the operation gets its number, so the group remains usable. If only one rank passes a
-# wrong one, the others wait until it repeats the call with correct arguments, or until their deadline, which ends
-# the group:
+# A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The group remains usable,
+# because the frame finds the error before the operation gets its number, as :doc:`tensors-of-every-kind` shows:
 
 import store_collectives  # importing it registers "store"
 
@@ -132,11 +135,14 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not
 # say what has happened. So about every 50 milliseconds, the frame asks your transport two questions. The first,
 # ``failure()``, is for the whole group: has another rank announced a failure? The second, ``lost(missing)``, is for
-# each operation: is a rank that it waits for gone for good? The steps are suspended on a condition, whose method
-# ``missing()`` returns the ranks that the operation waits for. Only a receive from any source has none to name:
+# each operation: is a rank that it waits for gone for good? The frame takes these ranks from the condition on which
+# the operation is suspended. For a receive from any source, the list is empty, because any other rank could send:
 #
 # .. admonition:: ``advance_one``, which asks
 #    :collapsible: closed
+#
+#    ``pending`` is a call that has not ended, ``check`` says that it is time to ask, and ``wait_for`` keeps the missing
+#    ranks for the text of an error.
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/running.hpp
 #       :part: advance
@@ -164,8 +170,7 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #
 # Between ranks of one host, ask the kernel through a *pidfd*, a file descriptor for one process, which becomes
 # readable when the process ends. A PID would not be enough, because Linux may give the PID of a dead process to a
-# new one, and the rank would seem to be alive. Because each look is a system call, the frame asks only about every 50
-# milliseconds. A stopped process has not ended, so only the deadline ends that wait.
+# new one, and the rank would seem to be alive. A stopped process has not ended, so only the deadline ends that wait.
 #
 # If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
 # class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
@@ -226,6 +231,13 @@ launch("timeouts_and_dead_ranks/errors.py", ranks=2)
 output = run_program("timeouts_and_dead_ranks/survivors.py")
 
 # %%
+# .. admonition:: After this page you have decided
+#
+#    - which timeout counts: the argument of the program, or one in the options of your backend;
+#    - whether a ``wait`` that times out ends the operation, or only itself;
+#    - which classes of errors your backend raises;
+#    - how a rank finds out that another one is gone, and how it tells the others why it has failed itself;
+#    - whether a group can go on after a failure.
+#
 # Not run here: sockets, a heartbeat, and a killed rank; under ``store``, the other ranks then time out
-# as in case 1. All waits have an end now, so the next page turns to the data that is moved:
-# :doc:`tensors-of-every-kind`.
+# as in case 1.

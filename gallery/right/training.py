@@ -2,8 +2,9 @@
 Training, compared with gloo
 ============================
 
-Tests of single operations check what their author thought of. This page trains on two ranks with a backend instead,
-compares the losses with gloo's bit for bit, and records what a step of training calls.
+Tests of single operations check what their author thought of. A backend that always adds, for example, passes each
+test with ``SUM``, and then trains FSDP2 with wrong gradients, while the loss falls as if all were well. So this page
+trains a model on two ranks, compares the losses with gloo's bit for bit, and records what a step of training calls.
 
 .. diagram:: right/training/diagram
 
@@ -13,7 +14,8 @@ Four ways to train
 The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp2``, ``tensor_parallel`` and
 ``pipeline`` prepare it as on the pages :doc:`/overview/data-parallel`, :doc:`/overview/sharded-training` and
 :doc:`/overview/tensor-and-pipeline-parallel`. Each gets a group, and starts with the same seed. Two groups
-of one program can have different backends, so one worker trains with both:
+of one program can have different backends, so one worker trains with both. ``step`` trains one step, and returns the
+loss of this rank:
 
 .. listing:: gallery/right/training/train.py
    :part: compare
@@ -77,17 +79,18 @@ print("save uses", *results[0]["save"])
 # -------------------------------
 #
 # To see which methods a feature needs, record the calls: a subclass of ``ProcessGroup`` in Python overrides
-# methods, notes each call, and forwards it to a group of ``store``. ``RecordedWork`` does the same for
+# methods, notes each call, and forwards it to ``inner``, a group of ``store``. ``RecordedWork`` does the same for
 # ``wait`` and ``get_future`` of a work:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: record
 #
-# Your create function, too, may return such a group in place of a ``Backend``. If it is the default group, ``new_group``
-# of PyTorch 2.15 looks for a method ``new_group`` in its class. If there is one, PyTorch calls it on each rank, whatever
-# ``backend`` the program names, and it returns ``None`` on a rank outside the new group; otherwise, PyTorch calls the
-# create function again. A ``ProcessGroup`` keeps its name in its backends. A group without any therefore fails with
-# ``ProcessGroup name not set``, for example in a device mesh, so ``ForwardingGroup`` registers one.
+# Your create function, too, may return such a group in place of a ``Backend``. If it is the default group,
+# ``new_group`` of PyTorch 2.15 looks for a method ``new_group`` in its class. If there is one, PyTorch calls it on each
+# rank, whatever ``backend`` the program names, and it returns ``None`` on a rank outside the new group; otherwise,
+# PyTorch calls the create function again. A ``ProcessGroup`` keeps its name in its backends. A group without any
+# therefore fails with ``ProcessGroup name not set``, for example in a device mesh, so ``ForwardingGroup`` registers
+# one.
 #
 # The worker trains with this group, and records the third step. ``fsdp2_by_4`` is FSDP2 after
 # ``set_gradient_divide_factor(4)``:
@@ -103,7 +106,7 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # synchronously, so it gets no work. For ``float32`` and ``bfloat16`` it requests ``AVG``, so the backend
 # must divide; for other dtypes it requests ``SUM`` and divides itself. With a divide factor other than the
 # number of ranks, ``PREMUL_SUM`` takes the place of ``AVG``: each rank multiplies its numbers before the
-# sum, by a factor that comes with the ``ReduceOp``:
+# sum, by the number or the tensor in the ``supplement_`` of the ``ReduceOp``:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
 #    :part: premul-sum
@@ -111,7 +114,7 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # Bug: a backend that ignores ReduceOp
 # ------------------------------------
 #
-# The backend below always adds, so it passes every test with ``SUM``:
+# The backend below always adds:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: mistake
@@ -180,6 +183,12 @@ output = launch("training/order_of_sums.py", ranks=3)
 # With more than two ranks, compare the losses of two backends with a tolerance. The ranks of one backend must
 # still agree bit for bit on the result of an all-reduce.
 #
-# Not run here: dtypes other than ``float32``, and more than three ranks. The backend is now right, but slow.
-# :doc:`/tutorial/next-steps` has a project that starts as this backend under a name of yours, and
+# .. admonition:: After this page you have decided
+#
+#    - with which backend you compare losses, with how many ranks bit for bit, and when with a tolerance;
+#    - how the comparison proves that each training has used its own backend;
+#    - which reductions your backend has, and with which error it refuses the others;
+#    - whether your create function returns a ``Backend`` or a ``ProcessGroup``.
+#
+# Not run here: dtypes other than ``float32``, and more than three ranks. The backend is now right, but slow;
 # :doc:`/communicate/a-backend-that-communicates` studies one that is fast.

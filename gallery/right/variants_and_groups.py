@@ -2,18 +2,19 @@
 Method variants, groups and messages
 ====================================
 
-PyTorch calls one operation through several methods, numbers the ranks of each group anew, and gives
-messages tags. This page shows how the frame turns all this into ten kinds of collectives, ``send`` and
-``receive``, and ranks from 0 to ``size() - 1``, so that your transport sees nothing else.
+PyTorch calls one operation through several methods, numbers the ranks of each group anew, and gives messages tags. A
+backend that has only ``allgather`` fails when FSDP2 calls ``all_gather_single``, and one that takes a rank of the
+world for a rank of the group sends to the wrong process. This page shows how the frame turns all this into ten kinds
+of collectives, ``send`` and ``receive``, and ranks from 0 to ``size() - 1``, so that your transport sees nothing
+else.
 
 .. diagram:: right/variants_and_groups/diagram
 
 Many methods, ten kinds
 -----------------------
 
-``c10d::Backend`` has more than twenty methods that communicate, because one operation comes with a list
-of tensors, with one large tensor, or as several calls at once. The transport does not see the
-difference:
+``c10d::Backend`` has a method for each form of an operation: with a list of tensors, with one large tensor, or as
+several calls at once. The transport does not see the difference:
 
 .. list-table::
    :header-rows: 1
@@ -47,13 +48,27 @@ Newer methods such as ``all_gather_single`` call these by default.
 :doc:`/tutorial/every-operation` lists which Python function calls which of them. The first two variants
 of the all-gather differ only in how they cut the output into pieces, one for each rank:
 
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``begin``
+     - makes the ``Arguments`` of a call of this kind, with the timeout that counts
+   * - ``single``
+     - returns the only element of a list, and refuses any other list
+   * - ``outputs``, ``pieces``
+     - return one piece for each rank, all as large as ``in``: from a list of tensors, or cut from one tensor
+   * - ``run``
+     - completes the note with the size and the root (-1: none), and submits the call
+
 .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: all-gathers
 
 A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
-turns several calls of ``all_reduce``, ``all_gather_single`` or ``reduce_scatter_single`` into one such call. The frame runs one operation for each tensor, and the work is
-complete when the last one ends. ``together`` checks all tensors before the first operation begins, because an
-error in the middle would leave the other ranks waiting:
+turns several calls of ``all_reduce``, ``all_gather_single`` or ``reduce_scatter_single`` into one such call. The
+frame runs one operation for each tensor, and the work is complete when the last one ends. ``together`` checks all
+tensors before the first operation begins, because an error in the middle would leave the other ranks waiting:
 
 .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: coalesced
@@ -193,5 +208,12 @@ launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 launch("variants_and_groups/gather_other_sizes.py", ranks=2)
 
 # %%
-# Not run here: NCCL and its group calls. The frame is complete now, and :doc:`training` puts it to the
-# test that counts.
+# .. admonition:: After this page you have decided
+#
+#    - which methods you override, and which you leave to PyTorch's defaults;
+#    - whether a coalesced call runs one operation for each tensor, or one call of your library;
+#    - whether your library can split a group;
+#    - what keeps messages and collectives apart;
+#    - whether a send ends when its data is copied, or only when it has been received.
+#
+# Not run here: NCCL and its group calls.

@@ -528,5 +528,5 @@ for name, fields in backend_methods.fields_of_options(methods):
 # ``Work``, or functional collectives crash, as :doc:`step-4-backend-in-python` shows.
 # :doc:`step-4-several-ranks` shows a ``Work`` in use.
 #
-# Not run here: methods without a row in a table of callers, FSDP1 and barriers on an accelerator, and an
+# Not run here: methods that no table of callers lists, FSDP1 and barriers on an accelerator, and an
 # open batch with a second thread.

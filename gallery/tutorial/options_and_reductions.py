@@ -45,7 +45,7 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - the bits, combined with and, or, exclusive or
      - nothing in PyTorch, only programs
 
-Not every dtype has every reduction. Two ranks reduce with gloo and with ``store``, the backend of
+Not every dtype has every reduction. Two ranks try each one twice, with gloo and with ``store``, the backend of
 :doc:`/right/smallest-backend`. Each cell names the backends that gave the right result; the others raised
 an error:
 """

@@ -20,7 +20,7 @@ at the same time:
 
 ``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code for the
 device. Use ``CUDAExtension``, which needs the CUDA toolkit, only if your sources call CUDA's runtime or
-contain kernels. Choose it for all builds or for none, because a wheel must not depend on the GPU of the
+contain kernels. Use it for all builds or for none, because a wheel must not depend on the GPU of the
 computer that builds it. If that computer has the toolkit and no GPU, ``torch.utils.cpp_extension`` logs ``No
 CUDA runtime is found``, which you can ignore.
 

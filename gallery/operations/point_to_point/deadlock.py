@@ -17,7 +17,7 @@ try:
 except RuntimeError as error:
     failure = str(error)
     print("send failed: nobody received within two seconds")
-# The first to give up closes the connection, and the other may see that instead.
+# The first to give up closes the connection, and the other may report the closed connection.
 assert re.search("Timed out waiting 2000ms for send|Connection closed", failure)
 
 dist.destroy_process_group()

@@ -17,7 +17,7 @@ numbers = itertools.count()
 # [lengths]
 lengths = [8, 8, 8, 8]
 if rank == 1:
-    lengths[1] = 2**23  # Its square in float32: 256 TiB.
+    lengths[1] = 2**23  # A square matrix of this length needs 256 TiB in float32.
 
 
 def has_memory_for(length):

@@ -31,13 +31,13 @@ DTYPES = {
 
 
 def reduces(group, dtype, operation, expected):
-    """Reduce 2 of rank 0 and 3 of rank 1. Return whether the group can, and check the result."""
+    """Reduce 2 of rank 0 and 3 of rank 1. Return False if the group cannot."""
     tensor = torch.tensor(2 + dist.get_rank()).to(dtype)
     try:
         dist.all_reduce(tensor, operation, group=group)
     except (RuntimeError, ValueError):
         return False
-    if dtype == torch.bool:  # 2 and 3 are both True.
+    if dtype == torch.bool:  # As bools, both numbers are True.
         expected = operation != ReduceOp.BXOR
     assert tensor == torch.tensor(expected).to(dtype), (dtype, operation, tensor)
     return True

@@ -18,7 +18,7 @@ class Numbered(Backend):
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
         self.collectives, self.asked = 0, []
-        backends.append(self)  # The C++ object around it does not keep it.
+        backends.append(self)  # Keeps the Python object alive, which C++ does not.
 
     def _get_sequence_number_for_group(self):
         self.asked.append(self.collectives)
