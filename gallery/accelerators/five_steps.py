@@ -180,8 +180,8 @@ launch("five_steps/operations.py", ranks=2)
 #    .. listing:: extension/frame/c10d_frame/include/frame/coalescing.hpp
 #       :part: batch
 #
-# If all calls are ``all_reduce``, all ``all_gather_single``, or all ``reduce_scatter_single``, Python passes them
-# as a single call (a mixture of the three raises an error), so also override ``allreduce_coalesced`` and its
+# If only ``all_reduce`` is called, only ``all_gather_single``, or only ``reduce_scatter_single``, Python passes the
+# calls as a single one (a mixture of the three raises an error), so also override ``allreduce_coalesced`` and its
 # relatives, which :doc:`/tutorial/every-operation` lists. The single call has the ``ReduceOp`` of the first.
 #
 # The next worker reduces three tensors, first in three calls and then coalesced, and exchanges messages with
@@ -197,9 +197,9 @@ launch("five_steps/operations.py", ranks=2)
 launch("five_steps/coalescing.py", ranks=2)
 
 # %%
-# Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task:
-# as separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock. Therefore
-# ``run`` begins all calls before it waits for one.
+# Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task: as
+# separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock. Therefore ``begin``
+# starts all calls before ``end`` waits for one.
 #
 # In the last line, the maximum of 1 and 2 became their sum, without an error. So coalesce only calls with the same
 # ``ReduceOp``.
@@ -229,15 +229,15 @@ launch("five_steps/coalescing.py", ranks=2)
 launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
 
 # %%
-# ``run`` catches the exception, because every later wait of the host for this device would fail if it left the task, as
-# :doc:`device` shows. The library keeps it as its asynchronous error, as NCCL does for ``ncclCommGetAsyncError``, and
-# holds the stream. The watchdog finds it there, fails the open calls, and aborts the library, which ends the task. From
-# then on every ``wait`` of the work raises the error, and the group refuses further calls, as :doc:`order-and-abort`
-# shows.
+# ``begin`` and ``end`` catch the exception: if it left the task, every later wait of the host for this device would
+# fail, as :doc:`device` shows. The library keeps it as its asynchronous error, as NCCL does for
+# ``ncclCommGetAsyncError``, and holds the stream. The watchdog finds it there, fails the open calls, and aborts the
+# library, which ends the task. From then on every ``wait`` of the work raises the error, and the group refuses
+# further calls, as :doc:`order-and-abort` shows.
 #
-# A ``wait`` that is called before the error occurs returns normally, because it does not make the host wait. So
-# do not save a checkpoint, for example, after ``wait`` alone: call ``torch.accelerator.synchronize`` first, and
-# then ``wait``, which knows by then whether the call has failed.
+# A ``wait`` before the error returns normally, because it does not make the host wait. So before you save a
+# checkpoint, for example, call ``torch.accelerator.synchronize`` and then ``wait``, which by then knows whether the
+# call has failed.
 #
 # .. admonition:: After this page you have decided
 #

@@ -2,9 +2,9 @@
 Order of calls, late errors and abort
 =====================================
 
-Streams of different ranks can deadlock while all hosts go on, and an error in a stream comes after the call has
-returned. Without a watchdog, training then stands still without a message. This page helps you decide which order of
-calls your backend demands from programs, and how a group ends when its device waits in vain.
+Streams of different ranks can deadlock, or fail, after the calls have returned. Without a watchdog, training then
+stands still without a message. This page helps you decide which order of calls your backend demands from programs,
+and how a group ends when its device waits in vain.
 
 .. diagram:: accelerators/order_and_abort/diagram
 
@@ -39,9 +39,9 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # What the program must order
 # ---------------------------
 #
-# Separate streams do not help if the program calls ``wait`` between the two calls. In this worker, all groups
-# keep the rule, and the ranks wait after each call. First they call in one order, then in opposite orders, for which
-# the program prints ``broken``:
+# Separate streams do not help if the program calls ``wait`` between the two calls. In this worker, all groups keep
+# the rule, and the ranks wait after each call. They call first in one order, for which the program prints ``kept``,
+# and then in opposite orders, ``broken``:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program

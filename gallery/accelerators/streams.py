@@ -65,10 +65,9 @@ run_program("streams/one_stream.py")
 # --------
 #
 # Two streams have no order between them. If one needs the result of the other, the program records an *event* in the
-# stream that produces the result, and makes the stream that needs it wait for the event. Neither makes the host wait:
-# the function for the wait, ``block`` of ``DeviceGuardImplInterface.h``, only queues a command in the waiting stream,
-# which stops there until the event is reached. The next program doubles a number on another stream, with the event
-# and without it:
+# stream that produces the result, and makes the stream that needs it wait for the event. The host does not wait:
+# ``block``, declared in ``DeviceGuardImplInterface.h``, only queues a command at which the waiting stream stops until
+# the event is reached. The next program doubles a number on another stream, with the event and without it:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py
 #    :part: program
@@ -92,8 +91,8 @@ run_program("streams/two_streams.py")
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: view
 #
-# The next program deletes a tensor while a kernel that reads it waits behind a gate. The next tensor gets
-# the same memory, so the kernel doubles 99:
+# The next program deletes a tensor while a kernel that reads it waits behind a gate. A new tensor, filled with 99,
+# gets the same memory, so the kernel doubles 99:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -157,9 +156,8 @@ launch("streams/input.py", ranks=2)
 # one, and ``wait`` makes the caller's stream wait for it. According to PyTorch's pull request 150398, this now holds
 # for asynchronous calls only: one with ``async_op=False`` is launched in the current stream, which saves the events.
 #
-# ``ProcessGroupNCCL.hpp`` is the header of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. This
-# part cites it because its comments explain the design. The header of the present ``nccl``,
-# ``nccl2/ProcessGroupNCCL.hpp``, has the same design.
+# ``ProcessGroupNCCL.hpp`` belongs to ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. The present ``nccl``,
+# in ``nccl2/ProcessGroupNCCL.hpp``, has the same design, but its comments explain less.
 #
 # .. admonition:: After this page you have decided
 #

@@ -12,7 +12,7 @@ strangers join, lets a collective wait behind a message that no rank receives, o
 What your library must provide
 ------------------------------
 
-The algorithms of this part know a class ``Messages``. Yours has five functions:
+The algorithms of this part know a class ``Messages``. Derive yours from it, and write these five functions:
 
 .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
    :part: interface
@@ -98,8 +98,8 @@ launch("sockets/four_ranks.py", ranks=4)
 # Three connections between two ranks
 # -----------------------------------
 #
-# A connection keeps the order of what it carries, so a message at its front that no rank takes stops all that follow.
-# So each pair of ranks has one connection for each kind of message that must not wait for another kind:
+# A connection delivers in order, so a message that no rank receives stops all messages behind it. Each pair of ranks
+# therefore has one connection for each kind of message that must not wait for another kind:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -172,8 +172,8 @@ launch("sockets/connections.py", ranks=4)
 # class ``FileBell`` of the frame solves both: one thread polls the epoll and an *eventfd*, a descriptor that another
 # thread can ring, and the others wait for a condition variable.
 #
-# The dangerous moment lies between the last look and the sleep, because what arrives there must not be slept through.
-# So ``rest`` counts the rings, looks once more, and only then sleeps:
+# What arrives between the last look and the sleep must still wake the thread. So ``rest`` reads the count of rings,
+# looks once more, and sleeps only if no thread has rung since:
 #
 # .. admonition:: ``FileBell``
 #    :collapsible: closed

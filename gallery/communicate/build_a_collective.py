@@ -2,10 +2,10 @@
 Collectives in steps
 ====================
 
-This page implements two collectives of ``shm`` on the step protocol. The fourth decision is what each rank
-writes and reads in each step, and which rank adds which numbers, in which order. If two ranks add in different
-orders, their sums can differ, and with DDP the copies of a model drift apart silently. A new algorithm for messages
-needs none of this: :doc:`/algorithms/collectives-from-messages` shows how to write one.
+This page implements two collectives of ``shm`` on the step protocol. You decide what each rank writes and reads in
+each step, and which rank adds which numbers, in which order. If two ranks add in different orders, their sums can
+differ, and with DDP the copies of a model drift apart silently. A new algorithm for messages needs none of this:
+:doc:`/algorithms/collectives-from-messages` shows how to write one.
 
 .. diagram:: communicate/build_a_collective/diagram
 
@@ -59,11 +59,11 @@ get the same bits:
    :start-after: // [all-reduce]
    :end-before: // [/all-reduce-by-all]
 
-For a large tensor, the bytes decide. With ``n`` ranks, each rank reads ``n`` tensors in this way, so more
-than two ranks share the work of a sum, if the tensor is larger than 16 KiB or than a slot. Rank ``r`` reduces
-block ``r`` of each part, and all others read the result. Each rank then reads about two tensors, however many
-ranks there are. The price is that a part needs two steps and three rounds of the loop, but the rounds of a
-part overlap with those of the next one:
+For a large tensor, the bytes decide. With ``n`` ranks, each rank reads ``n`` tensors in this way. So three or more
+ranks share the work of a sum, if the tensor is larger than 16 KiB or than a slot. Rank ``r`` reduces block ``r`` of
+each part, and all others read the result. Each rank then reads about two tensors, however many ranks there are. The
+price is that a part needs two steps and three rounds of the loop, but the rounds of a part overlap with those of the
+next one:
 
 .. admonition:: ``all_reduce_by_shares``
    :collapsible: closed
@@ -73,9 +73,9 @@ part overlap with those of the next one:
 
 With two ranks, as many bytes would pass through the slots as before, so another step would not pay.
 
-If your algorithm adds two sources at a time, as a ring all-reduce does, call ``combine``, because ``reduce``
-divides each source for ``AVG``. Before the first step, each rank calls ``reduce`` with its input as the only
-source, to divide it. Cut the tensor at multiples of 16 bytes, so that no element is split.
+If your algorithm adds two sources at a time, as a ring all-reduce does, ``reduce`` would divide for ``AVG`` at each
+step. So call ``reduce`` once before the first step, with the rank's input as the only source, and ``combine`` in all
+steps. Cut the tensor at multiples of 16 bytes, so that no element is split.
 
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:

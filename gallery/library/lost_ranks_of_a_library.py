@@ -46,9 +46,9 @@ The rank that finds a failure adds the reason to the list ``news``, so that the 
 reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a
 second otherwise. To look takes one request, because each rank that fails or leaves adds its line to this list.
 
-MPI may have received all that a call needs before the others failed, so a call of a rank that is late could
-succeed on that rank alone. If the watch has not looked for 0.2 seconds, such a call waits until it has, or
-until the store has been silent for a second.
+If MPI has received all that a call needs before the others failed, the call of a late rank could succeed on that rank
+alone. So if the last look is more than 0.2 seconds old, the call waits for a new one, or until the store has been
+silent for a second.
 
 If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error
 when the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when
@@ -160,11 +160,11 @@ assert output[1] == ""
 # ``torchrun --max-restarts`` start all ranks again as new processes, as :doc:`/overview/elastic` shows.
 #
 # A library may also end the process. The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for
-# ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as
-# fatal, such as a connection that breaks in the middle of a transfer. It then asks the other ranks of the
-# communicator to end, and calls ``exit``. So the backend replaces the entry for ``exit`` in the global offset table
-# (GOT) of ``libmpi`` with a function of its own. In it, the thread of MPI notes the reason and pauses forever. If the
-# watch names no lost rank within the heartbeat and a second, operations end with this reason:
+# ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as fatal, such
+# as a connection that breaks in the middle of a transfer. It then asks the other ranks of the communicator to end,
+# and calls ``exit``. So the backend replaces the entry for ``exit`` in the global offset table (GOT) of ``libmpi``
+# with a function of its own. This function notes the reason, and stops the thread of MPI forever. If the watch names
+# no lost rank within the heartbeat and one more second, operations end with this reason:
 #
 # .. admonition:: ``Exits``
 #    :collapsible: closed

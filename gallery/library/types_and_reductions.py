@@ -7,8 +7,8 @@ choice need not raise an error: with MPI's own maximum, a NaN can make one rank 
 one takes. For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
 with a function of yours, or the frame.
 
-In the table, "MPI" stands where a type of the standard is right, with the same bits in both orders, and "frame"
-where the backend uses a function of the frame. PyTorch does not define the pairs with "–", as
+In the table, "MPI" means that a type of the standard gives the right bits, whichever operand comes first, and "frame"
+that the backend uses a function of the frame. PyTorch does not define the pairs with "–", as
 :doc:`/tutorial/options-and-reductions` shows. A worker tests each pair, with ``mpich`` and with the function
 ``MPI_Reduce_local``, which combines two arrays without another rank:
 
@@ -27,10 +27,10 @@ header, *rows = [line.split("\t") for line in output[0].splitlines()]
 show_table(header, rows)
 
 # %%
-# ``AVG`` and ``PREMUL_SUM`` are sums for MPI, because the frame does the rest. It multiplies by the factor
-# of ``PREMUL_SUM`` before it calls the transport. For ``AVG``, the transport passes each input as the only source
-# to ``op.reduce``, which divides it, and then lets MPI add. It divides a copy unless the call is in place, so that
-# the inputs of the program stay as they are:
+# ``AVG`` and ``PREMUL_SUM`` are sums for MPI, because the frame does the rest. It multiplies by the factor of
+# ``PREMUL_SUM`` before it calls the transport. For ``AVG``, the transport passes each input as the only source to
+# ``op.reduce``, which divides it, and then lets MPI add. Unless the call is in place, the transport divides a copy,
+# so that the inputs of the program do not change:
 #
 # .. admonition:: The inputs of ``AVG``
 #    :collapsible: closed
@@ -156,7 +156,7 @@ assert output == output[:1] * 4
 #
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
 # own. If a library has collectives but lacks a pair and takes no functions, gather with it and call ``op.reduce``.
-# An error is the last resort, because it ends the group: only the frame can refuse a call before it begins.
+# An error is the last resort, because a transport can only raise it after the call has begun, which ends the group.
 # On a device, ``op.reduce`` cannot read the memory: gather, and reduce with operators of the device in the stream
 # of the communication, or refuse before the launch, as ``simccl`` of :doc:`/accelerators/five-steps` does.
 #

@@ -28,7 +28,7 @@ Two designs
      - several at a time, if there are several groups
      - one
 
-Shared memory deserves the first design, because a look at memory always returns. A library promises less.
+Choose the first design for shared memory, because a look at memory always returns. A look at a library may not.
 ``MPI_Test`` must not wait for other ranks, but it can hang all the same: when a rank was killed while MPICH used
 TCP, the test of another rank did not return. For most libraries, choose the second design.
 
@@ -158,7 +158,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #       :part: serve
 #       :end-before: // Nothing wakes this thread
 #
-# You must decide how often it looks. After a look that has found nothing, ``rest`` waits, yields or goes on at once:
+# You must decide how often it looks. After a look that has found nothing, ``rest`` of ``Library`` goes on at once,
+# yields or sleeps:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #    :start-at: // Nothing wakes this thread

@@ -12,11 +12,11 @@ thread runs the operation, when its future completes, and what your transport de
 Operations as coroutines
 ------------------------
 
-An operation waits for other ranks many times, and a thread that blocked in each wait could run only one
-operation. So the methods that move data are C++20 coroutines, which suspend themselves where they would have
-to wait. ``co_await`` takes a condition, for example that the bytes of another rank have arrived, and the
-compiler calls these three methods, which ask the condition. ``promise_type`` is what C++ keeps with each coroutine;
-here, that is the condition that it awaits, and an exception. ``Nested`` waits for other steps:
+An operation waits for other ranks many times, and a thread that blocked in each wait could run only one operation. So
+the methods that move data are C++20 coroutines, which suspend themselves where they would have to wait. ``co_await``
+takes a condition, for example that the bytes of another rank have arrived, and the compiler calls the three methods
+of ``Wait``, which ask the condition. C++ keeps a ``promise_type`` with each coroutine: here, the condition that it
+awaits, and an exception. The class ``Nested`` awaits another coroutine:
 
 .. admonition:: ``Wait``
    :collapsible: closed
@@ -49,7 +49,7 @@ however many of them wait. Three rules say which thread does what:
 
 The first rule is for speed, because handing an operation to another thread and back costs tens of
 microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
-A socket, a server or a library may block the thread, and a caller that drives could then not raise its error
+A blocking socket, a server or a library may block the thread, and a caller that drives could then not raise its error
 at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps, and
 the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases:
 
@@ -118,10 +118,10 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 
 # %%
-# With ``submit_in_the_thread``, rank 0 adds its 1 to the 20 of rank 1, and its 10 to the 2, where 3 and 30 would
-# be right. No error appears, because both calls have the same size and dtype. The fix is to decide the order
-# before the call returns: the frame appends the operation to a list, from which it starts collectives one after
-# another and messages side by side.
+# Rank 0 reduces 1 and then 10, and rank 1 reduces 2 and then 20. With ``submit_in_the_thread``, 1 meets 20, and 10
+# meets 2, where 3 and 30 would be right. No error appears, because both calls have the same size and dtype. The fix
+# is to decide the order before the call returns: the frame appends the operation to a list, from which it starts
+# collectives one after another and messages side by side.
 #
 # Overlap on a time line
 # ----------------------
@@ -194,7 +194,7 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    * - another thread has asked for
 #      - the callback thread
 #      - can wait for a work, and for a future that it asks for itself, as DDP's PowerSGD hook does; must not wait for
-#        other callbacks, nor for a future of such a thread that completes later: they come after it on this thread
+#        other callbacks, nor for a future whose callbacks run on this thread later: both come after it
 #    * - the callback thread has asked for
 #      - the thread that ends the operation
 #      - must not wait for a work of this group, which this thread would have to drive

@@ -51,7 +51,7 @@ with open("rendezvous/create_function.csv") as table:
 # -------------------
 #
 # With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. Whether a
-# rank waits depends on the function of its backend, which does so if it exchanges addresses. To see the
+# rank waits depends on the create function of its backend: it waits if it exchanges addresses. To see the
 # difference, rank 1 of the next program starts each group only when rank 0 has it, or after 3 seconds:
 #
 # .. diagram:: right/rendezvous/late_rank
@@ -133,8 +133,8 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 launch("rendezvous/drawn_numbers.py", ranks=2)
 
 # %%
-# Now rank 0 waits for the new text of rank 1. The frame does the same for any number of ranks. So that it takes one
-# request to see all of them, they add lines to lists, in place of a key for each rank:
+# Now rank 0 waits for the new text of rank 1. The frame does the same for any number of ranks. Instead of a key
+# for each rank, the ranks add lines to shared lists, so that one request reads what all of them have said:
 #
 # .. admonition:: The keys of a rendezvous
 #    :collapsible: closed

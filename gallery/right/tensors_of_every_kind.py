@@ -18,10 +18,10 @@ before the operation gets its number and before the transport is called. The err
 the group remains usable: the other ranks wait until this one repeats the call with correct arguments, or until their
 deadline, which ends the group.
 
-The tensors of a call must be on the CPU, of one dtype, and dense, except in an all-reduce with ``SUM``. A list has
-one tensor for each rank. An output must not overlap another one, or itself, as ``torch.ones(1).expand(2)`` does. (If
-two outputs overlap and one of them has gaps in memory, such as a slice with a step, neither PyTorch nor the frame
-notices.) The method ``output`` makes the piece of an output:
+All tensors of a call must be on the CPU and have one dtype. Only an all-reduce with ``SUM`` may have sparse ones. A
+list has one tensor for each rank. An output must not overlap another one, or itself, as ``torch.ones(1).expand(2)``
+does. (If two outputs overlap and one of them has gaps in memory, such as a slice with a step, neither PyTorch nor the
+frame notices.) The method ``output`` makes the piece of an output:
 
 .. list-table::
    :header-rows: 1
@@ -98,11 +98,10 @@ dist.destroy_process_group()
 # accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and
 # values of all.
 #
-# Programs that serve a model call collectives in ``torch.inference_mode``. Its tensors refuse in-place operations
-# outside of this mode, which belongs to a thread. So a thread of the backend cannot simply ``copy_`` into such a
-# result:
-# ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame writes results under
-# ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
+# Programs that serve a model call collectives in ``torch.inference_mode``. Outside of this mode, its tensors refuse
+# in-place operations, and each thread has a mode of its own. So a thread of the backend cannot simply ``copy_`` into
+# such a result: ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame writes results
+# under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
 #
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------

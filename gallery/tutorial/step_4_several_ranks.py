@@ -51,9 +51,8 @@ launch("step_4_several_ranks/zero_everything.py", ranks=2)
 # When a rank fails
 # -----------------
 #
-# If one rank ends with an error, the others wait for it in their next collective, unless the backend
-# itself notices. ``torchrun`` therefore stops them, and ends with an error, too. In this program, rank 1
-# fails at once, while rank 0 sleeps:
+# If one rank fails, the others hang in their next collective, unless their backend notices the failure. So
+# ``torchrun`` stops them, and ends with an error itself. In this program, rank 1 fails at once, while rank 0 sleeps:
 #
 # .. listing:: gallery/tutorial/step_4_several_ranks/one_rank_fails.py
 
@@ -120,9 +119,9 @@ print(tensor)
 # write it. ``wait`` raises an exception if the operation failed. The dummy sends nothing, so its work is
 # complete from the start.
 #
-# Let your methods return a ``Work`` even if they have finished. c10d accepts a null pointer, too, but the
-# call then returns ``None``, which a functional collective cannot use, as :doc:`step-4-backend-in-python`
-# shows. Also, the flight recorder of PyTorch 2.15 lists such a call as one that has not ended.
+# Always return a ``Work``, even for an operation that has already ended. c10d also accepts a null pointer, but Python
+# then gets ``None``, which a functional collective cannot use, as :doc:`step-4-backend-in-python` shows. Also, the
+# flight recorder of PyTorch 2.15 lists such a call as one that has not ended.
 #
 # Futures
 # -------
