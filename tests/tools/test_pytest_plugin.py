@@ -171,7 +171,8 @@ def test_an_interrupted_check_ends_with_its_ranks(tmp_path, monkeypatch):
     def interrupt():
         while not all(file.exists() and file.read_text() for file in files):
             time.sleep(0.01)
-        signal.raise_signal(signal.SIGINT)
+        # raise_signal() would not end what the main thread waits for.
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     server.start()
     thread = threading.Thread(target=interrupt, daemon=True)
