@@ -179,30 +179,33 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # the checks that fail. ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only, so
 # both have no counts. ``fake`` moves no data, so its values are wrong. Even gloo fails:
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: What gloo does otherwise than PyTorch promises
+#    :collapsible: closed
 #
-#    * - what gloo does
-#      - a check that shows it
-#    * - returns wrong values for a tensor that is not contiguous
-#        (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_)
-#      - ``values.all_reduce_layouts``
-#    * - returns a bool that is the byte 2, for the sum of two true values
-#      - ``values.all_reduce_types``
-#    * - divides after the sum of ``AVG``, where PyTorch says that it divides before
-#      - ``values.divided_first``
-#    * - says that a ``reduce_scatter`` is not completed, also after ``wait``
-#      - ``works.completed_after_wait``
-#    * - says that a message is not completed until the program calls ``wait``
-#      - ``messages.completed_without_wait``
-#    * - waits without end for a message from a rank that does not exist
-#      - ``generated.limits``
-#    * - ends the process if a message has another size than expected
-#      - ``failure.other_size``
-#    * - lets a pending operation wait for its timeout when the group is aborted
-#      - ``failure.abort``
-#    * - has no ``perform_nocolor_split`` in Python, although it can split groups
-#      - ``groups.on_a_bound_device``
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - what gloo does
+#         - a check that shows it
+#       * - returns wrong values for a tensor that is not contiguous
+#           (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`_)
+#         - ``values.all_reduce_layouts``
+#       * - returns a bool that is the byte 2, for the sum of two true values
+#         - ``values.all_reduce_types``
+#       * - divides after the sum of ``AVG``, where PyTorch says that it divides before
+#         - ``values.divided_first``
+#       * - says that a ``reduce_scatter`` is not completed, also after ``wait``
+#         - ``works.completed_after_wait``
+#       * - says that a message is not completed until the program calls ``wait``
+#         - ``messages.completed_without_wait``
+#       * - waits without end for a message from a rank that does not exist
+#         - ``generated.limits``
+#       * - ends the process if a message has another size than expected
+#         - ``failure.other_size``
+#       * - lets a pending operation wait for its timeout when the group is aborted
+#         - ``failure.abort``
+#       * - has no ``perform_nocolor_split`` in Python, although it can split groups
+#         - ``groups.on_a_bound_device``
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
 # algorithm for long ones, run the suite once more with a threshold of zero, which your backend can read from an

@@ -22,26 +22,29 @@ of c10d knows the first two, and the store of the group can carry the third.
 MPICH asks its launcher in version 1.1 of a protocol called PMI, the process management interface: lines of
 text through a socket. The variable ``PMI_FD`` has the number of its descriptor, ``PMI_RANK`` the rank, and
 ``PMI_SIZE`` the number of ranks. To see what MPICH asks, a Python program plays the launcher for two
-processes, and prints the lines of rank 0. Its function ``answer`` has these names:
+processes, and prints the lines of rank 0:
 
-.. list-table::
-   :header-rows: 1
+.. admonition:: The function ``answer``
+   :collapsible: closed
 
-   * - name
-     - what it is
-   * - ``put``, ``get``
-     - commands that publish the address of a rank under a key, and read one
-   * - ``barrier_in``
-     - the command with which a process waits until all have come
-   * - ``keys``
-     - what the processes have put; in the backend, it lies in the store
-   * - ``barrier``
-     - a function that returns when both processes have called it
-   * - ``CONSTANTS``
-     - the answers to all other commands, which are always the same
+   .. list-table::
+      :header-rows: 1
 
-.. listing:: gallery/library/start_a_library/dialogue.py
-   :part: answer
+      * - name
+        - what it is
+      * - ``put``, ``get``
+        - commands that publish the address of a rank under a key, and read one
+      * - ``barrier_in``
+        - the command with which a process waits until all have come
+      * - ``keys``
+        - what the processes have put; in the backend, it lies in the store
+      * - ``barrier``
+        - a function that returns when both processes have called it
+      * - ``CONSTANTS``
+        - the answers to all other commands, which are always the same
+
+   .. listing:: gallery/library/start_a_library/dialogue.py
+      :part: answer
 
 .. admonition:: The two processes
    :collapsible: closed
