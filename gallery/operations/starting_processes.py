@@ -145,7 +145,6 @@ launch("starting_processes/environment_of_a_rank.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 # every rank starts an interpreter of its own
-# time limit: 240
 import os
 import subprocess
 import sys

@@ -330,7 +330,6 @@ sys.path.append("every_operation")
 import backend_methods
 
 # sphinx_gallery_start_ignore
-# time limit: 180
 import re
 from pathlib import Path
 

@@ -24,7 +24,6 @@ The order of the lines varies, so the build of this site sorts them by rank:
 """
 
 # sphinx_gallery_start_ignore
-# time limit: 300
 import os
 import re
 import shutil

@@ -85,7 +85,6 @@ from pathlib import Path
 import torch
 
 # sphinx_gallery_start_ignore
-# time limit: 300
 import os
 
 os.environ.pop("PYTHONPATH", None)  # The build's own copy must not be found.

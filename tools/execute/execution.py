@@ -54,7 +54,7 @@ from ..state.runs import Run
 from . import expected_outputs, run_seconds
 from .samples import blocks_of, extensions_of, files_of, frame_of, page_of, samples, source_of
 
-DEFAULT_TIME_LIMIT = 120  # seconds
+DEFAULT_TIME_LIMIT = 300  # seconds; beside other work, all takes longer
 OWN_INTERPRETERS = re.compile("^# every rank starts an interpreter of its own$", re.M)
 # What a stack shows of sphinx-gallery and of Python itself tells a reader nothing.
 NOISE = re.compile(
