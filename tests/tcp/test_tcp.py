@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
 
@@ -185,6 +186,19 @@ def test_messages_wait_with_their_sender():
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     assert run(send_many, 2) == [True, True]
+
+
+def test_a_rank_that_is_late_keeps_its_connections():
+    """It does not read meanwhile. Its kernel answers probes, and acknowledges no data."""
+
+    def add(rank):
+        numbers = torch.ones(16 << 20)  # more than the kernel keeps
+        if rank == 1:
+            time.sleep(18)
+        dist.all_reduce(numbers)
+        return numbers[0].item(), numbers[-1].item()
+
+    assert run(add, 2) == [(2.0, 2.0)] * 2
 
 
 @pytest.mark.parametrize("interface", ["lo", ""])

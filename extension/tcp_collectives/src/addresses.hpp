@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -117,7 +118,7 @@ inline Address name_of(const Descriptor& socket) {
 // [options]
 // Small messages leave at once, and a peer that the network has cut off is lost in time.
 inline void set_options(const Descriptor& socket) {
-  constexpr int kOn = 1, kIdle = 5, kEvery = 5, kTimes = 2, kUnanswered = 15'000;
+  constexpr int kOn = 1, kIdle = 5, kEvery = 5, kTimes = 2;
   const auto set = [&](int level, int option, const int& value) {
     setsockopt(socket.number(), level, option, &value, sizeof(value));
   };
@@ -126,8 +127,21 @@ inline void set_options(const Descriptor& socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, kIdle);
   set(IPPROTO_TCP, TCP_KEEPINTVL, kEvery);
   set(IPPROTO_TCP, TCP_KEEPCNT, kTimes);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnanswered); // in milliseconds
 }
 // [/options]
+
+// [unanswered]
+// Whether a peer has not answered for too long. The kernel of a rank that does not read
+// answers only probes, with up to two minutes between them. So the time alone does not
+// tell: several packets in a row must have had no answer.
+inline bool is_unanswered(const Descriptor& socket) {
+  constexpr unsigned kUnanswered = 15'000, kPackets = 2; // in milliseconds
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  getsockopt(socket.number(), IPPROTO_TCP, TCP_INFO, &info, &size);
+  return info.tcpi_last_ack_recv > kUnanswered &&
+      std::max(info.tcpi_retransmits, info.tcpi_probes) >= kPackets;
+}
+// [/unanswered]
 
 } // namespace tcp_collectives

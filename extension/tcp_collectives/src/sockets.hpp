@@ -73,8 +73,10 @@ class Sockets final : public frame::Messages {
   // [/progress]
 
   // Why a rank is lost, if one of its connections is broken.
-  std::optional<std::string> lost(int rank) const {
-    for (const Line& line : lines_[rank]) {
+  std::optional<std::string> lost(int rank) {
+    for (Line& line : lines_[rank]) {
+      if (line.broken.empty() && is_unanswered(line.socket))
+        line.broken = std::strerror(ETIMEDOUT);
       if (!line.broken.empty()) return names_.who(rank) + " is lost: " + line.broken;
     }
     return std::nullopt;
@@ -154,7 +156,7 @@ class Sockets final : public frame::Messages {
 
     static constexpr size_t kTogether = 8;
 
-    const Descriptor socket;
+    Descriptor socket;
     const int rank;
     Queue sends, receives;
     std::string broken;
