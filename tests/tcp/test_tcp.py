@@ -8,6 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 import tcp_collectives
 import torch
@@ -199,6 +200,26 @@ def test_a_rank_that_is_late_keeps_its_connections():
         return numbers[0].item(), numbers[-1].item()
 
     assert run(add, 2) == [(2.0, 2.0)] * 2
+
+
+def test_connections_end_with_the_group():
+    """Also where the program keeps what belongs to it."""
+
+    def count(rank):
+        kept = []
+        for _ in range(3):
+            group = dist.new_group()
+            kept += [group, dist.all_reduce(torch.ones(1000), group=group, async_op=True)]
+            kept[-1].wait()
+            dist.destroy_process_group(group)
+        return len(psutil.Process().net_connections("tcp"))
+
+    before, after = (run(way, 2) for way in (connections, count))
+    assert after == before
+
+
+def connections(rank):
+    return len(psutil.Process().net_connections("tcp"))
 
 
 @pytest.mark.parametrize("interface", ["lo", ""])

@@ -72,6 +72,16 @@ class Sockets final : public frame::Messages {
   }
   // [/progress]
 
+  // The end of all connections. The rest may still be in use: others sleep on the epoll.
+  void close() {
+    for (auto& to_rank : lines_) {
+      for (Line& line : to_rank) {
+        line.socket = Descriptor();
+        line.broken = "this rank has closed its connections";
+      }
+    }
+  }
+
   // Why a rank is lost, if one of its connections is broken.
   std::optional<std::string> lost(int rank) {
     for (Line& line : lines_[rank]) {

@@ -52,6 +52,7 @@ class TcpTransport final : public frame::MessageTransport {
     watch_.leave(orderly);
     frame::Until left([this] { return watch_.has_left(); });
     co_await left;
+    sockets_->close(); // now: a program may keep a Work, and with it the transport
   }
 
   bool rest(const frame::Idle&, Clock::time_point limit, const Look& look) override {
