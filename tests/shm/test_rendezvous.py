@@ -115,6 +115,28 @@ def test_too_many_open_files_are_the_reason(store, rank):
         assert "oo many open files (see the limits, ulimit -n" in text, text
 
 
+def meet_as_nobody(rank, port, allow):
+    """Return the sum of a group whose ranks were root before, or its error."""
+    os.setuid(65534)
+    ctypes.CDLL(None).prctl(4, int(allow), 0, 0, 0)  # PR_SET_DUMPABLE
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    options = {"store": store, "rank": rank, "world_size": 2}
+    if not allow:
+        return error_of(dist.init_process_group, "shm", **options)[1]
+    dist.init_process_group("shm", **options)
+    dist.all_reduce(numbers := torch.ones(1))
+    return numbers.item()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_ranks_that_have_changed_their_user_learn_how_to_share_memory(store):
+    _, port = store
+    for text in run(meet_as_nobody, 2, port, False, init=False):
+        assert re.search(r"rank 1: cannot open /proc/\d+/fd/\d+: Permission denied", text), text
+        assert "It allows this with prctl(PR_SET_DUMPABLE, 1)" in text
+    assert run(meet_as_nobody, 2, port, True, init=False) == [2.0, 2.0]
+
+
 def test_a_store_that_is_lost_is_named(store):
     process, port = store
     killer = threading.Timer(1, os.kill, (process, signal.SIGKILL))

@@ -162,7 +162,8 @@ class Memory {
     const std::string path =
         "/proc/" + std::to_string(process) + "/fd/" + std::to_string(fd);
     Memory memory(layout, ::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (memory.descriptor() < 0) fail("cannot open " + path);
+    if (memory.descriptor() < 0)
+      fail("cannot open " + path, errno == EACCES ? kHidden : "");
     std::string problem = memory.distrust();
     if (problem.empty()) {
       memory.map();
@@ -330,11 +331,17 @@ class Memory {
   static constexpr const char* kSmaller =
       " (a smaller slot_bytes in the options needs less)";
 
+  // The kernel hides the files of a process that has changed its user, or has had rights
+  // that others do not have.
+  static constexpr const char* kHidden =
+      " (has that process changed its user, or had more rights? It allows this with "
+      "prctl(PR_SET_DUMPABLE, 1))";
+
   // With the error of the last call of the kernel.
-  [[noreturn]] static void fail(const std::string& what) {
+  [[noreturn]] static void fail(const std::string& what, const char* hint = "") {
     const bool files = errno == EMFILE || errno == ENFILE;
     throw std::runtime_error(what + ": " + std::strerror(errno) +
-        (files ? " (see the limits, ulimit -n and fs.file-max)" : ""));
+        (files ? " (see the limits, ulimit -n and fs.file-max)" : hint));
   }
 
   template <class T>

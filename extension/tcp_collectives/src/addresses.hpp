@@ -86,8 +86,11 @@ inline Address address_of(const std::string& interface) {
     if (rank > best_rank) best = each, best_rank = rank;
   }
   if (best == nullptr) {
-    throw std::runtime_error("this host has no network interface \"" + interface +
-        "\" with an address; the option interface names one");
+    const std::string none = "this host has no network interface ";
+    if (interface.empty())
+      throw std::runtime_error(none + "that is up and has an address");
+    throw std::runtime_error(
+        none + "\"" + interface + "\" with an address; the option interface names one");
   }
   const bool v4 = best->ifa_addr->sa_family == AF_INET;
   return Address::from(best->ifa_addr, v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
