@@ -26,6 +26,30 @@ def test_coalesced_messages_end_with_the_first_one(rank):
     dist.barrier()
 
 
+@in_ranks(3)
+def test_receives_of_each_kind_wait_at_once(rank):
+    """Of a rank, and of any; and messages that are kept until their receive comes."""
+    for _ in range(2):
+        tags = range(200)
+        if rank > 0:
+            for tag in reversed(tags):
+                dist.isend(torch.tensor([rank, tag]), 0, tag=tag)
+            for tag in tags[rank - 1 :: 2]:
+                dist.isend(torch.tensor([rank, tag]), 0, tag=1000 + tag)
+        else:
+            pairs = [(source, tag) for tag in tags for source in (1, 2)]
+            named = [torch.zeros(2, dtype=torch.int64) for _ in pairs]
+            of_any = [torch.zeros(2, dtype=torch.int64) for _ in tags]
+            works = [dist.irecv(of_any[tag], tag=1000 + tag) for tag in tags]
+            for (source, tag), tensor in zip(pairs, named, strict=True):
+                works.append(dist.irecv(tensor, source, tag=tag))
+            for work in works:
+                work.wait()
+            assert [tuple(tensor.tolist()) for tensor in named] == pairs
+            assert [tensor.tolist() for tensor in of_any] == [[1 + tag % 2, tag] for tag in tags]
+        dist.barrier()
+
+
 def keeps_too_much(rank):
     """Rank 0 waits for another message, and has no memory to keep this one in."""
     if rank == 1:

@@ -29,7 +29,8 @@ class Mailbox {
         policy_(policy),
         sent_(size()),
         turns_(size()),
-        inboxes_(size()) {}
+        inboxes_(size()),
+        awaited_(size() + 1) {}
 
   // Some of its parts may have been posted at_once().
   Steps send(const Operation& op) {
@@ -138,8 +139,11 @@ class Mailbox {
     Receive(Mailbox& mailbox, const Operation& op)
         : mailbox(mailbox), note(op.note), target(op.out[0]), source(op.note.root) {
       mailbox.waiting_.push_back(this);
+      ++mailbox.receives_from(source);
     }
-    ~Receive() { std::erase(mailbox.waiting_, this); }
+    ~Receive() {
+      if (std::erase(mailbox.waiting_, this) > 0) --mailbox.receives_from(source);
+    }
 
     bool ready() override {
       if (!ended) mailbox.deliver();
@@ -178,9 +182,12 @@ class Mailbox {
   // Messages of a rank stay in the ring while no receive waits for one of them.
   bool awaited(int from) const {
     const auto& incoming = inboxes_[from].incoming;
-    return (incoming && incoming->receive != nullptr) ||
-        std::ranges::any_of(
-            waiting_, [from](auto* waits) { return waits->could_be_from(from); });
+    return (incoming && incoming->receive != nullptr) || awaited_[from] > 0 ||
+        awaited_.back() > 0;
+  }
+  // How many receives wait for a rank, or for any: each look asks, and each receive looks.
+  size_t& receives_from(int source) {
+    return source == kAnySource ? awaited_.back() : awaited_[source];
   }
 
   bool deliver_kept(int from) {
@@ -240,6 +247,7 @@ class Mailbox {
     Receive* receive = *found;
     waiting_.erase(found);
     // [/first-receive]
+    --receives_from(receive->source);
     receive->source = from;
     if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
       receive->error = "the ranks do not agree: " + names_.who(from) + " runs " +
@@ -259,6 +267,7 @@ class Mailbox {
   std::vector<Turns> turns_;
   std::vector<Inbox> inboxes_;
   std::vector<Receive*> waiting_; // in the order of their calls
+  std::vector<size_t> awaited_; // those of them for each rank, and then for any
   size_t posted_early_ = 0; // parts, of a send that has begun at_once()
   std::optional<Receive> early_; // the receive that has last begun at_once()
   bool receives_early_ = false; // it has not ended there

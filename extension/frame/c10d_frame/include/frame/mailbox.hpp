@@ -31,7 +31,10 @@ inline std::string disagreement(
 class Mailbox {
  public:
   Mailbox(Messages& net, const Names& names)
-      : net_(net, everyone(net), kPrograms), names_(names), inboxes_(net.size()) {}
+      : net_(net, everyone(net), kPrograms),
+        names_(names),
+        inboxes_(net.size()),
+        awaited_(net.size() + 1) {}
 
   // [send]
   Steps send(const Operation& op) {
@@ -45,6 +48,7 @@ class Mailbox {
   Steps receive(const Operation& op) {
     Receive receive(*this, op);
     waiting_.push_back(&receive);
+    ++receives_from(receive.source);
     co_await receive;
     if (!receive.error.empty()) throw std::runtime_error(receive.error);
     op.source->store(receive.source);
@@ -118,8 +122,7 @@ class Mailbox {
     }
     if (deliver_kept(inbox, from)) return true;
     if (!inbox.head_comes) {
-      const auto waits = [&](Receive* each) { return each->could_be_from(from); };
-      if (std::ranges::none_of(waiting_, waits)) return false;
+      if (awaited_[from] == 0 && awaited_.back() == 0) return false;
       inbox.head_comes.emplace(net_, Way::receive, from, bytes_of(inbox.head));
     }
     return inbox.head_comes->ready() && begin(inbox, from);
@@ -164,6 +167,7 @@ class Mailbox {
     if (found == waiting_.end()) return nullptr;
     Receive* const receive = *found;
     waiting_.erase(found);
+    --receives_from(receive->source);
     receive->source = from;
     const Note& note = receive->note;
     if (note.bytes != message.bytes || note.dtype != message.dtype)
@@ -171,8 +175,13 @@ class Mailbox {
     return receive;
   }
 
+  // How many receives wait for a rank, or for any: each look asks, and each receive looks.
+  size_t& receives_from(int source) {
+    return source == kAnySource ? awaited_.back() : awaited_[source];
+  }
+
   void forget(Receive& receive) {
-    std::erase(waiting_, &receive);
+    if (std::erase(waiting_, &receive) > 0) --receives_from(receive.source);
     for (Inbox& inbox : inboxes_) {
       if (inbox.receive == &receive) inbox.message_comes.reset();
     }
@@ -182,6 +191,7 @@ class Mailbox {
   const Names& names_;
   std::vector<Inbox> inboxes_;
   std::list<Receive*> waiting_; // in the order of their calls
+  std::vector<size_t> awaited_; // those of them for each rank, and then for any
 };
 
 } // namespace frame
