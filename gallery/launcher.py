@@ -50,8 +50,8 @@ def launch(
 ) -> list[str]:
     """Run ``worker`` on ``ranks`` processes and print their output by rank.
 
-    Returns a list with the output of each rank. Without ``show``, only the command is
-    printed.
+    Returns a list with the output of each rank. Without ``show``, nothing is printed, so
+    that no page has an empty output where the next lines say what came back.
 
     ``worker`` is the path of a Python program. ``timeout`` is in seconds, of which each
     counts less while the machine is busy with other work. Each of the
@@ -71,7 +71,8 @@ def launch(
     options.insert(0, "--standalone" if nodes == 1 else f"--nnodes={nodes}")
     if max_restarts:
         options.append(f"--max-restarts={max_restarts}")
-    _print_command(worker, options, nodes)
+    if show:
+        _print_command(worker, options, nodes)
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         logs = Path(folder).resolve()  # As the system names open files.
         failed, stuck = _run_torchruns(worker, options, nodes, timeout, logs)

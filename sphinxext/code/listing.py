@@ -49,6 +49,8 @@ class Listing(LiteralInclude):
         if "no-caption" not in self.options:
             defaults["caption"] = file.removeprefix(self.config.listing_include)
         if part := self.options.get("part"):
+            if "start-after" in self.options:
+                raise self.error(f"{file}: :part: begins the listing; remove :start-after:")
             defaults["start-after"] = f"{comment} [{part}]"
             defaults["end-before"] = f"{comment} [/{part}]"
         self.options = defaults | self.options

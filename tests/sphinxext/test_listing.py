@@ -68,3 +68,8 @@ def test_own_options_win(listing):
 def test_a_file_without_a_known_language_is_an_error(listing):
     with pytest.raises(AssertionError, match="code.csv: no language for '.csv'"):
         listing("code.csv")
+
+
+def test_a_part_begins_the_listing(listing):
+    with pytest.raises(AssertionError, match="a.py: :part: begins .* remove :start-after:"):
+        listing("a.py", ":part: sum", ":start-after: total")
