@@ -35,7 +35,7 @@ Steps pipeline(
       Reached free = step.free();
       co_await free;
       write(step, written);
-      step.post(note);
+      step.post(note, written > 0 && from == channel.rank());
     }
     const Step step = channel.step(first + done);
     if (done == 0 || from == kEveryone) {

@@ -203,11 +203,19 @@ class Memory {
     ring_others(rank);
   }
   // [/fail]
-  // Wakes every other rank that sleeps; call it after writing a counter.
-  void ring_others(int rank) const {
+  // Wakes every other rank that sleeps, if there are `news` for them; call it after
+  // writing a counter. Nothing is asked while no rank sleeps.
+  template <class News>
+  void ring_others(int rank, const News& news) const {
     for (int other = 0; other < static_cast<int>(layout_.ranks); ++other) {
-      if (other != rank) member(other).bell.ring();
+      Bell& bell = member(other).bell;
+      if (other == rank || !bell.has_sleepers()) continue;
+      if (!news()) return;
+      bell.ring();
     }
+  }
+  void ring_others(int rank) const {
+    ring_others(rank, [] { return true; });
   }
   // [one-slot]
   Slot& slot(int rank, uint64_t step) const {

@@ -83,9 +83,7 @@ class Step {
   static uint64_t reads_before(uint64_t step) {
     return step < kSlots ? 0 : step - kSlots + 1;
   }
-  Reached free() const {
-    return {memory_.member(0).read, reads_before(number_), 0, ranks(), sizeof(Member)};
-  }
+  Reached free() const { return all_read(reads_before(number_)); }
 
   // My slot, and the block of it that is meant for one rank.
   Bytes mine() const { return {slot().data(), memory_.layout().slot_bytes}; }
@@ -97,12 +95,16 @@ class Step {
   // seen that of all ranks, may write the slot again. The accesses are
   // sequentially consistent, which contains this release and acquire; Bell says
   // why they are not weaker.
-  void post(const Note& note) const {
+  //
+  // Only the last rank that posts or reads a step wakes those that sleep, because the
+  // others would find nothing and sleep again. `awaited` is for a rank for whose step
+  // alone others wait.
+  void post(const Note& note, bool awaited = false) const {
     Slot& mine = slot();
     mine.note = note;
     mine.digest = digest(note);
     mine.posted.store(number_ + 1);
-    memory_.ring_others(rank_);
+    memory_.ring_others(rank_, [&] { return awaited || posted().ready(); });
   }
 
   Reached posted() const {
@@ -116,7 +118,7 @@ class Step {
 
   void done() const {
     memory_.member(rank_).read.store(number_ + 1);
-    memory_.ring_others(rank_);
+    memory_.ring_others(rank_, [&] { return all_read(number_ + 1).ready(); });
   }
   // [/step]
 
@@ -146,6 +148,9 @@ class Step {
 
  private:
   int ranks() const { return static_cast<int>(memory_.layout().ranks); }
+  Reached all_read(uint64_t steps) const {
+    return {memory_.member(0).read, steps, 0, ranks(), sizeof(Member)};
+  }
   Slot& slot() const { return memory_.writable_slot(rank_, number_); }
   Bytes block_of(Bytes slot, int block) const {
     return frame::part(slot, block, memory_.layout().block_bytes);

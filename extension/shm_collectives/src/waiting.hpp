@@ -38,11 +38,13 @@ class Bell {
   // [bell]
   // Call this after writing what the sleepers wait for.
   void ring() {
-    if (sleepers_.load() > 0) {
+    if (has_sleepers()) {
       rings_.fetch_add(1);
       syscall(SYS_futex, &rings_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     }
   }
+
+  bool has_sleepers() const { return sleepers_.load() > 0; }
 
   // Announces a sleep for as long as it exists. Look once more between creating
   // it and calling wait_for(): a post in between makes wait_for() return.
