@@ -202,8 +202,8 @@ class World {
 
   static constexpr const char* kNone = "none";
 
-  // The start of MPI that this process took part in, and its rank there. The thread that
-  // has the Turn of this process uses them.
+  // The start of MPI that this process took part in, and its rank there. Only the thread of
+  // the library writes them; the thread that has the Turn of this process reads them, too.
   std::string start_ = kNone;
   int rank_ = 0;
 };

@@ -6,8 +6,8 @@
 // some ranks have an input or an output, the others have no pieces.
 //
 // Each one tells `run` the number of its parts; whose parts this rank waits for after
-// the first: one rank's or kEveryone's; and how to write and to read part i. To run is
-// either pipeline() or Channel::at_once.
+// the first: kEveryone's, those of one rank, or its own, which means nobody's; and how to
+// write and to read part i. To run is either pipeline() or Channel::at_once.
 namespace shm_collectives::steps {
 
 using frame::copy, frame::kEveryone, frame::part, frame::parts;

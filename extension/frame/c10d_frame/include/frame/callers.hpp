@@ -8,8 +8,8 @@
 
 namespace frame {
 
-// Who waits for an engine, who drives it, and what is to be called back. The engine's
-// mutex guards it; the methods that take its lock give it away while they wait or call.
+// Who waits for an engine, who drives it, and what is to be called back. The mutex of
+// Progress guards it; the methods that take its lock give it away while they wait or call.
 class Callers {
  public:
   using Callback = std::function<void()>;

@@ -11,7 +11,8 @@ class Messages;
 enum class Way : uint8_t { send, receive };
 
 // The channels: collectives have the first, and the second for steps side by side that
-// send to the same ranks. A transport may have more for itself.
+// send to the same ranks; messages of programs have the third. A transport may have more
+// for itself.
 constexpr int kPrograms = 2, kChannels = 3;
 
 // [transfer]

@@ -79,7 +79,7 @@ struct Pending {
         {__func__, __FILE__, __LINE__}, (after ? reached : "") + text));
   }
 
-  // The mutex of the engine guards these:
+  // The mutex of Progress guards these:
   void end(std::exception_ptr error) {
     error_ = std::move(error);
     ended_.store(true);

@@ -7,7 +7,7 @@
 namespace frame {
 
 // What a rank has to run, until when, and why it cannot go on. It has no thread and no
-// lock of its own: the engine's mutex guards it. Operations that are taken out belong
+// lock of its own: the mutex of Progress guards it. Operations that are taken out belong
 // to the thread that took them out, which ends them.
 class Schedule {
  public:

@@ -62,7 +62,7 @@ class Turns {
     return Turn(this);
   }
 
-  // The engine's mutex is held, so that operations get their numbers in their order.
+  // The mutex of Progress is held, so that operations get their numbers in their order.
   void set_busy(bool busy) { busy ? state_ |= kBusy : state_ &= ~kBusy; }
   uint64_t count_collective() { return (state_ += kOneCollective) / kOneCollective; }
 

@@ -7,7 +7,7 @@ namespace streams {
 constexpr milliseconds kWatchEvery{50};
 
 // A thread that watches over the launches of a communicator, and the reason why the group
-// takes no more calls. Any thread may call its methods.
+// takes no more calls. Any thread may call its methods, but only one at a time stop().
 class Watchdog {
  public:
   explicit Watchdog(std::unique_ptr<Communicator> communicator)
