@@ -224,6 +224,10 @@ def test_the_choice_for_many_ranks(table):
             "the ranks do not agree: rank 0 runs send with tag 0 to rank 1, rank 1 runs recv "
             "with tag 0 from rank 0",
         ),
+        (
+            "an early message of another size",
+            "the ranks do not agree: rank 1 sends 100 bytes to rank 0, which expects 50; 0 wait",
+        ),
         # By size; by name; never a type that rounds too much, but its maximum; with equal pieces.
         ("chosen", "two_level ring direct ring direct bruck"),
     ],

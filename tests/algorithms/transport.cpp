@@ -271,6 +271,35 @@ std::string differ(Kind one, size_t numbers, Kind other, size_t other_numbers) {
   return group.run();
 }
 
+// A send that has come before its receive, whose size is another one: begin() itself says
+// so, when it has the transfer already.
+class Early final : public Messages {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  int host(int) const override { return 0; }
+  void begin(Transfer& transfer) override {
+    queue_.push_back(&transfer);
+    transfer.require_size(100);
+  }
+  void forget(Transfer& transfer) override { std::erase(queue_, &transfer); }
+  size_t waiting() const { return queue_.size(); }
+
+ private:
+  std::deque<Transfer*> queue_;
+};
+
+std::string early() {
+  Early net;
+  std::byte expected[50];
+  try {
+    Transfer received = net.receive(1, expected);
+  } catch (const std::exception& error) {
+    return error.what() + ("; " + to_string(net.waiting())) + " wait";
+  }
+  return "begins";
+}
+
 std::string name_of(
     Kind kind, Dtype dtype, Op op, const std::string& named, uint8_t even = 0) {
   Wire wire;
@@ -292,6 +321,7 @@ std::string run(const std::string& name) {
   if (name == "a monitored barrier") return differ(barrier, 0, monitored_barrier, 0);
   if (name == "pieces") return differ(all_to_all, 10, all_to_all, 11);
   if (name == "messages of other sizes") return differ(send, 10, receive, 11);
+  if (name == "an early message of another size") return early();
   if (name == "chosen") {
     const auto coarse = Dtype::float8_e5m2, wide = Dtype::float32;
     return name_of(all_reduce, wide, Op::sum, "") + " " +

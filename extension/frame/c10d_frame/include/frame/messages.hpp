@@ -111,7 +111,12 @@ inline Transfer::Transfer(Messages& messages, Way way, int other, Bytes bytes)
   if (other == messages.rank())
     throw std::logic_error("rank " + std::to_string(this->other) +
         (way == Way::send ? " sends to itself" : " receives from itself"));
-  messages.begin(*this);
+  try {
+    messages.begin(*this);
+  } catch (...) {
+    messages.forget(*this); // which may have it already: no destructor will run
+    throw;
+  }
 }
 inline bool Transfer::ready() {
   if (!ended) messages.look();
