@@ -377,10 +377,36 @@ TEST_SUITE("Python's lock") {
           }
         });
         goes.pass();
-        ranks[0].missing(pending); // has Python's lock, and takes the mutex
+        ranks[0].before_end(pending, [] {}); // has Python's lock, and takes the mutex
         asked.open();
         CHECK(ends.error() == "");
         let_pass(1s);
+      }
+    }
+  }
+
+  // Those of a call that has not begun, whose last owner is the thread that ends it.
+  TEST_CASE("no mutex is held while the tensor of a call goes that fails") {
+    for (const bool can_block : kBoth) {
+      for (const bool aborts : {false, true}) {
+        float memory = 0;
+        Ranks ranks(2, can_block);
+        Gate goes, asked;
+        const auto first = ranks[0].submit(ranks[0].barrier());
+        {
+          const auto waits_for_python = [&] {
+            goes.open();
+            asked.pass();
+          };
+          const auto tensor = at::from_blob(
+              &memory, {1}, [owner = at_end_of_life(waits_for_python)](void*) {});
+          ranks[0].submit(ranks[0].all_reduce(tensor));
+        }
+        Job ends([&] { aborts ? ranks[0].abort() : ranks[0].close(); });
+        goes.pass();
+        ranks[0].before_end(first, [] {}); // has Python's lock, and takes the mutex
+        asked.open();
+        CHECK(ends.error() == "");
       }
     }
   }

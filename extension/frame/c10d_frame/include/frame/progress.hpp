@@ -140,9 +140,10 @@ class Progress {
     Lock lock(mutex_);
     if (!schedule_.closed()) goodbye_ = in(kLastMoments);
     turns_.forbid_at_once();
-    const auto stopped = schedule_.close(reason);
+    auto stopped = schedule_.close(reason);
     lock.unlock();
     finish(stopped, schedule_.closed());
+    stopped.clear(); // not with the lock: see finish()
     lock.lock();
     callers_.call_those(lock);
   }
@@ -267,17 +268,20 @@ class Progress {
 
   // Fails the group if the first collective is late.
   void check_deadline(Lock& lock, Clock::time_point now) {
-    const auto late = schedule_.late(now);
+    auto late = schedule_.late(now);
     if (!late) return;
-    fail(lock, late->timed_out(names_, rank_));
+    const auto reason = late->timed_out(names_, rank_);
+    late.reset(); // the schedule still has it; afterwards it may be the last: see finish()
+    fail(lock, reason);
     callers_.call_those(lock);
   }
 
   void fail(Lock& lock, const std::string& reason) {
     turns_.forbid_at_once();
-    const auto failed = schedule_.fail(reason);
+    auto failed = schedule_.fail(reason);
     lock.unlock();
     finish(failed, schedule_.failure());
+    failed.clear(); // not with the lock: see finish()
     lock.lock();
   }
 
