@@ -510,6 +510,28 @@ TEST_SUITE("groups") {
     }
   }
 
+  TEST_CASE(
+      "calls that are coalesced begin before the end, and so do their deadlines") {
+    for (const bool can_block : kBoth) {
+      run_group(2, can_block, [](frame::Group& group) {
+        auto tensor = at::ones({2});
+        group.start_coalescing();
+        const auto work = group.run(all_reduce(group, tensor), /*async=*/true);
+        let_pass(1s);
+        CHECK(work->isCompleted());
+        CHECK(group.end_coalescing()->wait());
+        CHECK(tensor.sum().item<float>() == 4);
+        if (group.rank() != 0) return let_pass(20s);
+        group.start_coalescing();
+        const auto late = group.run(all_reduce(group, tensor), /*async=*/true);
+        let_pass(11s);
+        CHECK(late->isCompleted());
+        CHECK_THROWS_WITH(group.end_coalescing()->wait(),
+            doctest::Contains("Timed out after 10000 ms"));
+      });
+    }
+  }
+
   TEST_CASE("calls together begin after all have checked their tensors") {
     for (const bool can_block : kBoth) {
       run_group(2, can_block, [](frame::Group& group) {

@@ -163,8 +163,11 @@ class Group {
     if (submit) engine_->submit(operation);
     operations.push_back(operation);
     all_results.insert(all_results.end(), results.begin(), results.end());
-    if (!async || !submit) return nullptr;
-    return work(operation->note().kind, {operation}, results);
+    if (!submit) return nullptr;
+    WorkPtr work; // before the operation can end, for a profiler
+    if (async) work = this->work(operation->note().kind, {operation}, results);
+    engine_->wait_briefly(operation); // or nobody would begin it before the end
+    return work;
   }
 
   WorkPtr work_of(Batch batch) {
