@@ -251,6 +251,20 @@ TEST_SUITE("works") {
     }
   }
 
+  TEST_CASE("no thread sees a work of no operations before its end") {
+    Ranks ranks(1);
+    const auto work = ranks[0].work({}, frame::Tensors(100'000)); // takes long to copy
+    std::atomic<bool> is_over = false;
+    int open = 0;
+    Job asks([&] {
+      while (!is_over) open += !work->isCompleted();
+    });
+    CHECK(work->getFuture()->completed());
+    is_over = true;
+    CHECK(asks.error() == "");
+    CHECK(open == 0);
+  }
+
   TEST_CASE("a work outlives its group") {
     for (const bool can_block : kBoth) {
       WorkPtr ended, cut;

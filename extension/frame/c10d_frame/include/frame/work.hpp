@@ -17,6 +17,16 @@ inline void unregister(c10d::Work& work) {
   c10d::unregister_work(WorkPtr::unsafe_reclaim_from_nonowning(&work));
 }
 
+using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
+
+// The future of a work that has ended.
+inline FuturePtr ended_future(Tensors outputs) {
+  const auto future = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()));
+  future->markCompleted(c10::IValue(std::move(outputs)));
+  return future;
+}
+
 // The result of an asynchronous call: one operation, or several that were called
 // together. It can outlive its group.
 class Work : public c10d::Work {
@@ -121,7 +131,6 @@ class Work : public c10d::Work {
   void when_ended(const Callback& callback) {
     const auto last = last_time(callback);
     for (const auto& operation : operations_) engine_->when_ended(operation, last);
-    if (operations_.empty()) callback(nullptr);
   }
 
   // Each operation calls this; the last one calls back.
@@ -142,7 +151,8 @@ class Work : public c10d::Work {
   const std::shared_ptr<Engine> engine_;
   const Operations operations_;
   const Tensors outputs_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  // Without an operation that completes it, and wakes those who wait, it is never open.
+  FuturePtr future_ = operations_.empty() ? ended_future(outputs_) : nullptr;
 };
 
 // The result of an asynchronous call whose operation had ended before it returned. It
@@ -175,11 +185,7 @@ class EndedWork final : public c10d::Work {
 
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     const std::lock_guard lock(mutex_);
-    if (!future_) {
-      future_ = c10::make_intrusive<c10::ivalue::Future>(
-          c10::ListType::create(c10::TensorType::get()));
-      future_->markCompleted(c10::IValue(result()));
-    }
+    if (!future_) future_ = ended_future(result());
     return future_;
   }
 
@@ -189,7 +195,7 @@ class EndedWork final : public c10d::Work {
   const int source_; // of a receive
   const milliseconds timeout_;
   const c10::SmallVector<at::Tensor, 2> outputs_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
+  FuturePtr future_;
 };
 
 } // namespace frame
