@@ -120,3 +120,89 @@ TEST_CASE("the last steps make progress, too") {
   Group(wire).close();
   CHECK(wire.has_left);
 }
+
+namespace {
+
+// A transport whose threads rest until something wakes them. A look at a receive with tag 1
+// may last; what has another tag has come.
+class Sleepy final : public frame::Transport {
+ public:
+  explicit Sleepy(std::atomic<bool>& lasts)
+      : Transport({0, 2, {"fake", "0", {}}, {}, {}}), lasts_(lasts) {}
+  bool can_block() const override { return false; }
+  bool at_once(const Operation& op) override {
+    last();
+    return op.note.kind == Kind::barrier;
+  }
+  Steps receive(const Operation& op) override {
+    Until come([this, tag = op.note.tag] {
+      if (tag == 1) last();
+      return tag != 1;
+    });
+    co_await come;
+  }
+  bool rest(
+      const frame::Idle&, frame::Clock::time_point limit, const Look& look) override {
+    const uint64_t heard = bell()->rings();
+    if (look()) return true;
+    bell()->wait(heard, limit);
+    return false;
+  }
+  Steps exchange(const Note&, Pieces, int, Blobs&) override { return {}; }
+  Steps send(const Operation&) override { return {}; }
+
+ private:
+  void last() {
+    if (lasts_.exchange(false)) frame::sleep_until(frame::Clock::now() + 20ms);
+  }
+  std::atomic<bool>& lasts_;
+};
+
+PendingPtr receive_with(int64_t tag) {
+  const auto pending =
+      std::make_shared<Pending>(Arguments{Kind::receive, 20s, "fake", 2});
+  pending->arguments->note.tag = tag;
+  return pending;
+}
+
+} // namespace
+
+// Either a call that has ended, or the thread of the engine, or a call that ends at once.
+TEST_CASE(
+    "a thread that gives back the turn wakes one that has asked for it meanwhile") {
+  for (const std::string who : {"a call", "the driver", "at once"}) {
+    CAPTURE(who);
+    std::atomic<bool> lasts = false;
+    const auto engine = std::make_shared<Engine>(std::make_unique<Sleepy>(lasts));
+    engine->start();
+    const auto slow = receive_with(1);
+    if (who == "the driver") {
+      engine->submit(slow);
+      engine->wait_briefly(slow);
+    }
+    frame::sleep_until(frame::Clock::now() + 10ms);
+    frame::Clock::duration took{};
+    lasts = true;
+    frame::Thread other([&] {
+      while (lasts) frame::yield();
+      const auto begin = frame::Clock::now();
+      engine->run(receive_with(2)); // the turn is taken
+      took = frame::Clock::now() - begin;
+    });
+    if (who == "a call") {
+      const auto ends = receive_with(2);
+      engine->submit(ends);
+      engine->submit(slow);
+      engine->wait([&] { return ends->ended(); }, frame::kNever);
+    }
+    if (who == "at once") {
+      Engine::Begun begun;
+      Arguments barrier{Kind::barrier, 20s, "fake", 2};
+      CHECK(engine->at_once(barrier, begun));
+    }
+    other.join();
+    CHECK(took > 10ms);
+    CHECK(took < 25ms);
+    engine->close("the test is over");
+  }
+}

@@ -52,6 +52,8 @@ class Progress {
       });
     }
     if (ended) turn = Turn();
+    // Another thread may have found it taken, and sleeps since.
+    if (ended && turns_.is_busy()) transport_->wake();
     return ended;
   }
 
@@ -194,19 +196,23 @@ class Progress {
           std::min({limit, schedule_.deadline(), now + running_.check_every()});
       bool moved = look(lock, now);
       if (!moved && now < limit) {
+        ++resting_;
         lock.unlock();
         moved = rest(idle, until, [&] {
           Lock again(mutex_);
           return callers_.changes() != seen || look(again, now);
         });
         lock.lock();
+        --resting_;
       }
       check_deadline(lock, now);
-      if (now >= limit) return; // with a last look after a rest
+      if (now >= limit) break; // with a last look after a rest
       now = Clock::now();
       ++idle.looks;
       if (moved) idle = {0, now};
     }
+    // Another thread may have found the turn taken, and sleeps since.
+    if (resting_ > 0 && schedule_.has_work()) transport_->wake();
   }
 
   bool rest(const Idle& idle, Clock::time_point limit, const Transport::Look& look) {
@@ -313,6 +319,7 @@ class Progress {
   std::mutex mutex_;
   Callers callers_;
   Schedule schedule_;
+  int resting_ = 0; // threads that drive
   Clock::time_point goodbye_;
   const std::unique_ptr<Transport> transport_; // destroyed after the steps
   Running running_{*transport_};

@@ -64,6 +64,7 @@ class Turns {
 
   // The mutex of Progress is held, so that operations get their numbers in their order.
   void set_busy(bool busy) { busy ? state_ |= kBusy : state_ &= ~kBusy; }
+  bool is_busy() const { return state_ & kBusy; }
   uint64_t count_collective() { return (state_ += kOneCollective) / kOneCollective; }
 
   uint64_t collectives() const { return state_ / kOneCollective; }
