@@ -225,6 +225,11 @@ def test_the_choice_for_many_ranks(table):
             "with tag 0 from rank 0",
         ),
         (
+            "disagreements",
+            "the ranks do not agree: rank 0 runs send with tag 1 to rank 1, rank 1 runs recv "
+            "with tag 1 from rank 0",
+        ),
+        (
             "an early message of another size",
             "the ranks do not agree: rank 1 sends 100 bytes to rank 0, which expects 50; 0 wait",
         ),

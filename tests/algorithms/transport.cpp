@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 #include <random>
+#include <set>
 
 #include "frame/message_transport.hpp"
 
@@ -271,6 +272,31 @@ std::string differ(Kind one, size_t numbers, Kind other, size_t other_numbers) {
   return group.run();
 }
 
+// The message of a receive that disagrees stays with its sender: while the group fails, no
+// other receive takes its data for a head.
+std::string disagreements() {
+  std::set<std::string> errors;
+  for (int round = 0; round < 100; ++round) {
+    Group group(2);
+    group.random().discard(round);
+    std::deque<Call> calls;
+    Call& sent = calls.emplace_back(Kind::send, 1, 0, 100, 0);
+    sent.op.note.root = 1;
+    sent.op.note.tag = 1;
+    group.add(group[0].send(sent.op));
+    for (const int tag : {2, 1, 2, 2}) {
+      Call& call = calls.emplace_back(Kind::receive, 0, 1, 50, 0);
+      call.op.note.root = 0;
+      call.op.note.tag = tag;
+      group.add(group[1].receive(call.op));
+    }
+    errors.insert(group.run());
+  }
+  std::string all;
+  for (const auto& error : errors) all += error;
+  return all;
+}
+
 // A send that has come before its receive, whose size is another one: begin() itself says
 // so, when it has the transfer already.
 class Early final : public Messages {
@@ -321,6 +347,7 @@ std::string run(const std::string& name) {
   if (name == "a monitored barrier") return differ(barrier, 0, monitored_barrier, 0);
   if (name == "pieces") return differ(all_to_all, 10, all_to_all, 11);
   if (name == "messages of other sizes") return differ(send, 10, receive, 11);
+  if (name == "disagreements") return disagreements();
   if (name == "an early message of another size") return early();
   if (name == "chosen") {
     const auto coarse = Dtype::float8_e5m2, wide = Dtype::float32;

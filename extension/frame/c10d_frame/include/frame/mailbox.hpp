@@ -92,6 +92,10 @@ class Mailbox {
     Blob bytes; // of the message that comes, if it will be kept
     std::list<Kept> kept;
     size_t bytes_kept = 0;
+
+    bool is_full() const { // also of messages without bytes
+      return bytes_kept + kept.size() * sizeof(Kept) >= kMostKept;
+    }
   };
 
   static std::vector<int> everyone(const Messages& net) {
@@ -131,12 +135,12 @@ class Mailbox {
   // Begins to receive the message whose head has come.
   bool begin(Inbox& inbox, int from) {
     Receive* const receive = take_receive(from, inbox.head.note);
-    if (receive == nullptr && inbox.bytes_kept >= kMostKept) return false;
-    inbox.head_comes.reset();
+    if (receive == nullptr && inbox.is_full()) return false;
     if (receive != nullptr && !receive->error.empty()) {
       receive->ended = true; // the group fails, and the message stays where it is
       return false;
     }
+    inbox.head_comes.reset();
     inbox.receive = receive;
     inbox.bytes.resize(receive == nullptr ? inbox.head.bytes : 0);
     inbox.bytes_kept += inbox.bytes.size();
