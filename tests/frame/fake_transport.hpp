@@ -222,6 +222,8 @@ class FakeTransport final : public frame::Transport {
 
   bool can_block() const override { return network_->can_block; }
 
+  void joined() override { call_hook("joined"); }
+
   bool at_once(const Operation& op) override {
     const Call call(*this, "at_once");
     if (!op.out.empty()) return false;
@@ -323,16 +325,21 @@ class FakeTransport final : public frame::Transport {
   // Any thread may call it.
   bool rest(const frame::Idle& idle, Clock::time_point limit,
       const Transport::Look& look) override {
-    std::unique_lock lock(network_->mutex_);
-    const auto& hooks = network_->ranks_[rank()].hooks;
-    const auto hook = hooks.find("rest");
-    const auto function = hook == hooks.end() ? nullptr : hook->second;
-    lock.unlock();
-    if (function) function();
+    call_hook("rest");
     return Transport::rest(idle, limit, look);
   }
 
  private:
+  // Of a call that is not bound to a thread.
+  void call_hook(const std::string& name) {
+    std::unique_lock lock(network_->mutex_);
+    const auto& hooks = network_->ranks_[rank()].hooks;
+    const auto hook = hooks.find(name);
+    const auto function = hook == hooks.end() ? nullptr : hook->second;
+    lock.unlock();
+    if (function) function();
+  }
+
   Steps last_steps() {
     Wait gone(
         *this, [this] { return !network_->ranks_[rank()].stays; },

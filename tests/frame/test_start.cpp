@@ -65,6 +65,7 @@ struct Meeting {
     std::function<void(const frame::Place&)> connect = [](const auto&) {};
     std::shared_ptr<std::atomic<int>> calls =
         std::make_shared<std::atomic<int>>(1 << 30); // of the store that succeed
+    std::function<void()> joins = [] {}; // called by joined()
     std::function<void()> has_begun = [] {};
     std::string error; // empty: it has begun
     Clock::duration took{};
@@ -86,6 +87,7 @@ struct Meeting {
   void come(int number) {
     auto& rank = ranks[number];
     let_pass(rank.after);
+    network->on(number, "joined", rank.joins);
     const auto begin = Clock::now();
     try {
       frame::Rendezvous rendezvous(
@@ -99,6 +101,8 @@ struct Meeting {
       rank.has_begun();
     } catch (const c10::DistStoreError& error) {
       rank.error = error.what_without_backtrace();
+    } catch (const std::exception& error) { // of joined()
+      rank.error = error.what();
     }
     rank.took = Clock::now() - begin;
   }
@@ -222,6 +226,17 @@ TEST_SUITE("rendezvous") {
       meeting.run();
       for (const auto& rank : meeting.ranks) CHECK(rank.error == "");
     }
+  }
+
+  // It must not: the others have begun. But it may have no memory.
+  TEST_CASE("a rank whose joined() throws tells the others") {
+    Meeting meeting(2);
+    meeting.ranks[1].joins = [] { throw std::runtime_error("no memory"); };
+    meeting.run();
+    CHECK(meeting.ranks[0].error == "");
+    CHECK(meeting.ranks[1].error == "no memory");
+    CHECK(meeting.network->announced(0) == "");
+    CHECK(meeting.network->announced(1) == "rank 1 cannot begin: no memory");
   }
 
   TEST_CASE("a rank that waits for the keys of another learns that it cannot connect") {

@@ -68,7 +68,7 @@ class Rendezvous {
               std::to_string(size_) + " cannot join group \"" + names_.group +
               "\": " + problem);
     }
-    transport->joined();
+    join(*transport);
     return transport;
   }
   // [/meet]
@@ -146,6 +146,18 @@ class Rendezvous {
     return text;
   }
   // [/agree]
+
+  // The others have begun, and would wait for a rank that cannot.
+  void join(Transport& transport) const {
+    try {
+      transport.joined();
+    } catch (...) {
+      const auto reason = text_of(std::current_exception());
+      quietly(
+          [&] { transport.announce(names_.who(rank_) + " cannot begin: " + reason); });
+      throw;
+    }
+  }
 
   // The processes of all ranks, as each has said when it came.
   std::vector<Member> members() const {
