@@ -66,6 +66,8 @@ class Progress {
     Note& note = pending->arguments->note;
     TORCH_CHECK_WITH(DistBackendError, !schedule_.closed(), "Backend ", names_.backend,
         " cannot run ", describe(note), ": ", *schedule_.closed());
+    // First, or at_once() could get a later number, and run before.
+    turns_.set_busy(true);
     if (!is_message(note.kind) && !has_begun) {
       note.sequence = turns_.count_collective();
     }
@@ -74,7 +76,6 @@ class Progress {
       lock.unlock();
       return finish(one, schedule_.failure());
     }
-    turns_.set_busy(true);
     schedule_.add(std::move(one), has_begun);
     callers_.tell_all();
     if (!can_block_) return; // this thread looks itself
