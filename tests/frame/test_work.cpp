@@ -424,6 +424,35 @@ TEST_SUITE("Python's lock") {
       }
     }
   }
+
+  TEST_CASE("a work that is aborted gives Python's lock away") {
+    for (const bool can_block : kBoth) {
+      Ranks ranks(2, can_block);
+      const auto pending = ranks[0].submit(ranks[0].barrier());
+      ranks[0].when_ended(pending, [] { PythonLock needs_it; });
+      const PythonLock lock;
+      const auto begin = Clock::now();
+      ranks[0].work({pending})->abort();
+      CHECK(Clock::now() - begin < 100ms);
+      CHECK(PyGILState_Check() == 1);
+    }
+  }
+
+  TEST_CASE("a thread that stays once Python exits does not keep Python's lock") {
+    const auto status = status_of_fork([] {
+      frame::PythonExit::begin();
+      Gate has_lock;
+      Job stays([&] {
+        const PythonLock lock;
+        has_lock.open();
+        frame::PythonExit::keep_other_threads();
+      });
+      has_lock.pass();
+      const PythonLock lock;
+      _exit(0);
+    });
+    CHECK(status == 0);
+  }
 }
 
 namespace {

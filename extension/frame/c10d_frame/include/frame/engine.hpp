@@ -168,6 +168,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // Ends all operations, on all ranks.
   void abort() {
+    const WithoutGil without_gil; // callbacks may need it before the threads end
     if (!in_fork()) progress_.fail(who() + " has aborted the group");
     close("its group was aborted");
   }

@@ -66,10 +66,7 @@ class Group {
     engine_->close("its group was destroyed");
   }
 
-  void abort() {
-    const WithoutGil without_gil;
-    engine_->abort();
-  }
+  void abort() { engine_->abort(); }
 
   // For the end of Python: no thread may work for a group after that.
   static void close_all() {

@@ -20,23 +20,6 @@ inline uint64_t fork_count() {
   return count.load();
 }
 
-// When Python exits, it ends every other thread that asks for the GIL, even in the middle
-// of a C++ function, and that aborts the process. So once the exit has begun, a thread that
-// would go back to Python after a wait stays here.
-class PythonExit {
- public:
-  static void begin() { thread_ = std::this_thread::get_id(); }
-  static void keep_other_threads() {
-    while (thread_.load() != std::thread::id() &&
-        thread_.load() != std::this_thread::get_id()) {
-      ::pause();
-    }
-  }
-
- private:
-  static inline std::atomic<std::thread::id> thread_{}; // the one that ends Python
-};
-
 // Gives Python's lock away, if this thread has it: the threads of a group may need it
 // before they can end.
 class WithoutGil {
@@ -50,6 +33,24 @@ class WithoutGil {
 
  private:
   PyThreadState* state_ = nullptr;
+};
+
+// When Python exits, it ends every other thread that asks for the GIL, even in the middle
+// of a C++ function, and that aborts the process. So once the exit has begun, a thread that
+// would go back to Python after a wait stays here.
+class PythonExit {
+ public:
+  static void begin() { thread_ = std::this_thread::get_id(); }
+  static void keep_other_threads() {
+    const auto ends_python = thread_.load();
+    if (ends_python == std::thread::id()) return;
+    if (ends_python == std::this_thread::get_id()) return;
+    const WithoutGil without_gil; // for ever, or that thread would wait for it
+    while (true) ::pause();
+  }
+
+ private:
+  static inline std::atomic<std::thread::id> thread_{}; // the one that ends Python
 };
 
 } // namespace frame
