@@ -159,6 +159,20 @@ TEST_SUITE("deadlines") {
     gate.open();
   }
 
+  TEST_CASE("a deadline passes while the driver hangs and callbacks wait for others") {
+    Ranks ranks(2, /*can_block=*/true);
+    const auto first = ranks[0].submit(ranks[0].barrier());
+    for (int i = 0; i < 10; ++i) ranks[0].when_ended(first, [] { let_pass(500ms); });
+    CHECK(ranks[1].run(ranks[1].barrier()) == "");
+    CHECK(ranks[0].end_of(first) == "");
+    Gate gate;
+    ranks.network->on(0, "look", [&] { gate.pass(); });
+    const auto pending = ranks[0].submit(ranks[0].barrier(1s));
+    let_pass(1600ms);
+    CHECK(contains(error_of(pending), "Timed out after 1000 ms"));
+    gate.open();
+  }
+
   TEST_CASE("an operation that has failed writes nothing afterwards") {
     Ranks ranks(2, /*can_block=*/true);
     const auto tensor = at::ones({1}), other = at::ones({1});

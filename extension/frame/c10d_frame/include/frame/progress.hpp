@@ -166,7 +166,9 @@ class Progress {
     const bool orderly = !schedule_.failure();
     lock.unlock();
     // Nobody gets the turn again: the transport has left. One that has it may hang.
-    while (!(last_turn_ = turns_.take()) && Clock::now() < goodbye_) yield();
+    while (!(last_turn_ = turns_.take()) && Clock::now() < goodbye_) {
+      sleep_until(in(milliseconds(1)));
+    }
     if (last_turn_) quietly([&] { running_.say_goodbye(orderly, goodbye_); });
   }
 
@@ -179,8 +181,8 @@ class Progress {
         callers_.call_next(lock);
       } else {
         callers_.wait_for_calls(lock, schedule_.deadline());
-        check_deadline(lock, Clock::now());
       }
+      check_deadline(lock, Clock::now());
     }
   }
   // [/callbacks]
