@@ -273,6 +273,20 @@ TEST_SUITE("failures") {
     }
   }
 
+  TEST_CASE("what the transport throws may be of any type") {
+    for (const std::string call : {"collective", "look", "failure", "rest"}) {
+      for (const bool can_block : kBoth) {
+        CAPTURE(call);
+        Ranks ranks(3, can_block);
+        ranks.network->on(1, call, [] { throw 42; });
+        const auto pending = ranks[0].submit(ranks[0].barrier());
+        const std::string error = ranks[1].run(ranks[1].barrier());
+        CHECK(contains(error, "an exception of an unknown type"));
+        CHECK(contains(ranks[0].end_of(pending), "an exception of an unknown type"));
+      }
+    }
+  }
+
   TEST_CASE("an exception while a rank says goodbye concerns nobody") {
     for (const std::string call : {"announce", "leave", "last steps"}) {
       for (const bool can_block : kBoth) {

@@ -87,7 +87,7 @@ class Callers {
     lock.unlock();
     try {
       for (const auto& each : callbacks) each();
-    } catch (const std::exception&) {
+    } catch (...) {
       std::terminate(); // which prints it
     }
     callbacks.clear();

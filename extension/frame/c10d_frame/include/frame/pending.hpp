@@ -18,6 +18,8 @@ inline std::string text_of(const std::exception_ptr& error) {
     return of_pytorch.what_without_backtrace();
   } catch (const std::exception& other) {
     return other.what();
+  } catch (...) {
+    return "an exception of an unknown type";
   }
 }
 
@@ -26,7 +28,7 @@ template <class Function>
 void quietly(const Function& function) {
   try {
     function();
-  } catch (const std::exception&) {
+  } catch (...) {
   }
 }
 

@@ -221,7 +221,7 @@ class Progress {
   bool rest(const Idle& idle, Clock::time_point limit, const Transport::Look& look) {
     try {
       return transport_->rest(idle, limit, look);
-    } catch (const std::exception&) {
+    } catch (...) {
       fail(text_of(std::current_exception()));
       return true;
     }
@@ -260,7 +260,7 @@ class Progress {
         lock.unlock();
         finish(ended, std::nullopt);
       });
-    } catch (const std::exception&) {
+    } catch (...) {
       Lock lock(mutex_);
       fail(lock, text_of(std::current_exception()));
     }
