@@ -239,15 +239,28 @@ def test_a_fork_does_not_have_the_group(rank):
     assert text.endswith("a group of its own: None")
 
 
-def test_a_long_reason_ends_with_a_whole_letter(tmp_path):
+def compiled(name, folder):
+    """Compile a program of this folder with the headers of the backend, and return its path."""
     shm = next(x for x in EXTENSIONS if x.name == "shm_collectives")
     command = [os.environ.get("CXX", "c++"), "-std=c++20", f"-I{HEADERS}", f"-I{shm}/src"]
-    command += [Path(__file__).with_name("reason.cpp"), "-o", tmp_path / "reason"]
+    command += [Path(__file__).with_name(f"{name}.cpp"), "-o", folder / name]
     subprocess.run(command, check=True)
+    return folder / name
+
+
+def test_a_long_reason_ends_with_a_whole_letter(tmp_path):
+    program = compiled("reason", tmp_path)
     for before in range(3):  # A letter has three bytes.
         reason = "." * before + "\uac00" * 2000
-        done = subprocess.run([tmp_path / "reason", reason], capture_output=True, check=True)
+        done = subprocess.run([program, reason], capture_output=True, check=True)
         assert reason.startswith(done.stdout.decode()) and len(done.stdout) > 1900
+
+
+def test_a_message_comes_after_a_shortage_of_memory(tmp_path):
+    program = compiled("shortage", tmp_path)
+    error, received = subprocess.check_output(program, text=True, timeout=60).splitlines()
+    assert "cannot reserve 131136 bytes of memory" in error
+    assert received == "42"
 
 
 START = """

@@ -92,8 +92,8 @@ class Mailbox {
   }
   void post(const Operation& op, size_t i) {
     const int to = op.note.root;
+    RingSlot& slot = memory_.writable_ring_slot(rank_, to, sent_[to]); // may throw
     const uint64_t step = sent_[to]++;
-    RingSlot& slot = memory_.writable_ring_slot(rank_, to, step);
     const Bytes piece = part(op.in[0], i, part_of(op.note.bytes));
     slot.note = op.note;
     copy({slot.data(), piece.size()}, piece);
