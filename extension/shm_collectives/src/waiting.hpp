@@ -108,7 +108,7 @@ inline bool rest(const frame::Idle& idle, const WaitingPolicy& policy, Bell& bel
   }
   Bell::Sleep sleep(bell);
   if (look()) return true;
-  const auto time = std::chrono::duration_cast<microseconds>(limit - now);
+  const auto time = std::chrono::duration_cast<microseconds>(limit - Clock::now());
   if (time.count() > 0) sleep.wait_for(time);
   return false;
 }
