@@ -263,6 +263,10 @@ def test_a_message_comes_after_a_shortage_of_memory(tmp_path):
     assert received == "42"
 
 
+def test_all_pages_are_reserved_on_an_old_kernel(tmp_path):
+    assert subprocess.check_output(compiled("old_kernel", tmp_path), text=True, timeout=60) == "0"
+
+
 START = """
 import contextlib, functools, os, sys, tempfile, threading, time
 import shm_collectives, torch, torch.distributed as dist

@@ -331,6 +331,7 @@ class Memory {
       for (size_t i = 0; i < bytes; i += page) {
         static_cast<volatile std::byte*>(begin)[i] = {};
       }
+      static_cast<volatile std::byte*>(begin)[bytes - 1] = {}; // in a page of its own
     }
     reserved_[number] = true;
     return slot;
