@@ -207,10 +207,11 @@ class Memory {
   // writing a counter. Nothing is asked while no rank sleeps.
   template <class News>
   void ring_others(int rank, const News& news) const {
+    bool is_new = false;
     for (int other = 0; other < static_cast<int>(layout_.ranks); ++other) {
       Bell& bell = member(other).bell;
       if (other == rank || !bell.has_sleepers()) continue;
-      if (!news()) return;
+      if (!is_new && !(is_new = news())) return;
       bell.ring();
     }
   }
