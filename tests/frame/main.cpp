@@ -11,6 +11,7 @@
 #include "test_progress.cpp"
 #include "test_start.cpp"
 #include "test_steps.cpp"
+#include "test_streams.cpp"
 #include "test_work.cpp"
 
 namespace {

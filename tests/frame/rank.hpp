@@ -10,6 +10,7 @@
 #include "frame/group.hpp"
 #include "frame/library.hpp"
 #include "frame/watch.hpp"
+#include "streams/group.hpp"
 
 // PyTorch defines these, too. No header of it may come after the framework of the tests.
 #undef CHECK

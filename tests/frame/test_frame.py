@@ -27,7 +27,8 @@ CASES = [
     for name in re.findall(r'TEST_CASE\(\s*"(.+?)"\)', source.read_text())
 ]
 FLAGS = ["-std=c++20", "-O0", "-g1", "-Wall", "-Wextra", '-DC10D_FRAME_TIME="moved_time.hpp"']
-FLAGS += [f"-I{HEADERS}", f"-I{HERE}", f"-isystem{sysconfig.get_path('include')}"]
+FLAGS += [f"-iquote{HERE / 'stand_ins'}", f"-I{HEADERS}", f"-I{HERE}"]
+FLAGS += [f"-isystem{sysconfig.get_path('include')}"]
 FLAGS += [f"-isystem{path}" for path in include_paths()]
 for path in library_paths():
     FLAGS += [f"-L{path}", f"-Wl,-rpath,{path}"]

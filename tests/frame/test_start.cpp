@@ -480,9 +480,13 @@ class FakeKeys final : public frame::Keys {
 };
 
 // Ranks that watch each other. Each is on a host of its own, or the others are a process of
-// this one, which the test names.
+// this one, which the test names. More may have begun, and count no more.
 struct Watches {
-  explicit Watches(int size, pid_t neighbour = 0) {
+  explicit Watches(
+      int size, pid_t neighbour = 0, milliseconds heartbeat = 2s, int more = 0) {
+    const int all = size + more;
+    for (int rank = size; rank < all; ++rank)
+      shared->values["beats/" + std::to_string(rank)] = "1";
     std::list<Job> jobs;
     for (int rank = 0; rank < size; ++rank) {
       keys.push_back(std::make_shared<FakeKeys>(shared));
@@ -490,15 +494,15 @@ struct Watches {
     }
     watches.resize(size);
     for (int rank = 0; rank < size; ++rank) {
-      jobs.emplace_back([this, rank, size, neighbour] {
-        frame::Place place{rank, size, {"fake", "g", {}}, keys[rank],
-            Clock::now() + 10s, std::vector<frame::Member>(size)};
-        for (int other = 0; other < size; ++other) {
+      jobs.emplace_back([this, rank, all, neighbour, heartbeat] {
+        frame::Place place{rank, all, {"fake", "g", {}}, keys[rank], Clock::now() + 10s,
+            std::vector<frame::Member>(all)};
+        for (int other = 0; other < all; ++other) {
           const bool is_self = other == rank;
           place.members[other] = {
               is_self ? getpid() : neighbour, "", neighbour ? 0 : other};
         }
-        watches[rank] = std::make_unique<frame::Watch>(place, 2s, bells[rank]);
+        watches[rank] = std::make_unique<frame::Watch>(place, heartbeat, bells[rank]);
       });
     }
     for (auto& job : jobs) CHECK(job.error() == "");
@@ -543,6 +547,29 @@ TEST_SUITE("watch") {
     CHECK(ranks[0].lost({1, 2}) == std::nullopt);
     CHECK(ranks[0].lost({}) == std::nullopt);
     CHECK(ranks[0].failure() == std::nullopt);
+  }
+
+  TEST_CASE("a rank of a large group that counts is not lost") {
+    Watches ranks(2, 0, /*heartbeat=*/10s, /*more=*/6000);
+    let_pass(100s);
+    ranks.keys[1]->hangs = true;
+    let_pass(9s);
+    ranks.keys[1]->hangs = false;
+    ranks.keys[1]->gate.open();
+    let_pass(100s);
+    CHECK(ranks[0].lost({1}) == std::nullopt);
+    CHECK(contains(ranks[0].lost({2}).value_or(""), "rank 2 has not been heard from"));
+  }
+
+  TEST_CASE("a heartbeat that is too short is refused") {
+    for (const auto heartbeat : {-1ms, 0ms, 799ms}) {
+      const frame::Place place{0, 1, {"fake", "g", {}}, nullptr, {}, {}};
+      CHECK_THROWS_WITH(frame::Watch(place, heartbeat, nullptr),
+          ("a heartbeat of " + std::to_string(heartbeat.count()) +
+              " ms is too short: ranks count, and look, every 100 ms, so it must be at "
+              "least 800 ms")
+              .c_str());
+    }
   }
 
   TEST_CASE("a rank on another host that no longer counts is lost") {

@@ -67,6 +67,22 @@ def refusals():
     ]
 
 
+def refused_batch():
+    """PyTorch's coalescing manager does not end a batch in which a call raises an error."""
+    group, errors = new_group(), []
+    wrong = [dist.P2POp(dist.isend, ones(), 1 - rank, group)]
+    wrong += [dist.P2POp(dist.irecv, ones().expand(3), 1 - rank, group)]
+    for messages in (wrong, [dist.P2POp(dist.isend, ones(), rank, group)]):
+        errors.append(error_of(dist.batch_isend_irecv, messages))
+        dist.all_reduce(number := ones(), group=group)
+        errors.append(number.item())
+    right = [dist.P2POp(dist.isend, ones() * rank, 1 - rank, group)]
+    right += [dist.P2POp(dist.irecv, number, 1 - rank, group)]
+    for work in dist.batch_isend_irecv(right):
+        work.wait()
+    return [*errors, number.item()]
+
+
 def wrong_options():
     options = stream_collectives.Options()
     options.broken = "nothing"
@@ -91,6 +107,7 @@ def longer_timeout():
 
 
 SHORT = timedelta(seconds=3)
-calls = [abort, block_current_stream, refusals, wrong_options, sequence_number, longer_timeout]
+calls = [abort, block_current_stream, refusals, refused_batch, wrong_options, sequence_number]
+calls += [longer_timeout]
 print(json.dumps({call.__name__: call() for call in calls}))
 dist.destroy_process_group()

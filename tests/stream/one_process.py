@@ -1,6 +1,8 @@
 """Checks of `simccl` that need one process, which tests/checks.py runs."""
 
 import errno
+import os
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -139,6 +141,19 @@ def check_messages_to_itself():
     with pytest.raises(ValueError, match="8 bytes do not fit the receive of 4"):
         group._end_coalescing()
     group.allreduce([numbers[0]]).wait()
+
+
+def check_a_fork_lets_go_of_a_group():
+    """The watchdog's thread, which waits all the time, is not in the fork."""
+    group = [make()]
+    group[0].allreduce([torch.ones(1, device=sim)]).wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        group.clear()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    group[0].allreduce([torch.ones(1, device=sim)]).wait()
 
 
 def check_ranks_that_do_not_come_are_named():

@@ -99,6 +99,14 @@ def test_refusals_come_at_once(errors):
         assert "no module has registered 'nothing'" in of_rank["wrong_options"][1]
 
 
+def test_a_batch_whose_call_is_refused_ends(errors):
+    for rank, of_rank in enumerate(errors):
+        overlap, total, alone, again, received = of_rank["refused_batch"]
+        assert "ValueError: Backend simccl: recv cannot write to a tensor whose elements" in overlap
+        assert "needs its send and its receive in one batch" in alone
+        assert [total, again, received] == [2.0, 2.0, 1.0 - rank]
+
+
 def test_a_group_that_knows_its_device():
     # The sum of both, and of both again; the current device is still the first one.
     assert run("device_id") == ["6.0 0\n"] * 2

@@ -203,7 +203,7 @@ class Memory {
     ring_others(rank);
   }
   // [/fail]
-  // Wakes every other rank that sleeps, if there are `news` for them; call it after
+  // Wakes every other rank that sleeps, if there is `news` for them; call it after
   // writing a counter. Nothing is asked while no rank sleeps.
   template <class News>
   void ring_others(int rank, const News& news) const {

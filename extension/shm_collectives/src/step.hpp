@@ -96,9 +96,9 @@ class Step {
   // sequentially consistent, which contains this release and acquire; Bell says
   // why they are not weaker.
   //
-  // Only the last rank that posts or reads a step wakes those that sleep, because the
-  // others would find nothing and sleep again. `awaited` is for a rank for whose step
-  // alone others wait.
+  // Only the last rank that posts or reads a step wakes those that sleep: earlier, they
+  // would find nothing and sleep again. `awaited` is true if others wait for the step of
+  // this rank alone, which then wakes them.
   void post(const Note& note, bool awaited = false) const {
     Slot& mine = slot();
     mine.note = note;

@@ -78,7 +78,10 @@ class Watch {
     using Lock = std::unique_lock<std::mutex>;
 
     State(const Place& place, milliseconds heartbeat, std::shared_ptr<Bell> bell)
-        : place(place), heartbeat(heartbeat), bell(std::move(bell)), ends(place.size) {
+        : place(place),
+          heartbeat(std::max(checked(heartbeat), kTicks * every)),
+          bell(std::move(bell)),
+          ends(place.size) {
       for (int rank = 0; rank < place.size; ++rank) {
         const auto& [process, home, host] = place.members[rank];
         if (host != place.members[place.rank].host)
@@ -281,10 +284,22 @@ class Watch {
     // seconds.
     static constexpr milliseconds kLastWords{1500};
 
+    // A rank counts at a tick, and another one looks at one of its own. If one comes late,
+    // the heartbeat must still be longer; so that of a large group is, whatever is given.
+    static milliseconds checked(milliseconds heartbeat) {
+      TORCH_CHECK_VALUE(heartbeat >= kTicks * kTick, "a heartbeat of ",
+          heartbeat.count(), " ms is too short: ranks count, and look, every ",
+          kTick.count(), " ms, so it must be at least ", (kTicks * kTick).count(),
+          " ms");
+      return heartbeat;
+    }
+    static constexpr milliseconds kTick{100};
+    static constexpr int kTicks = 8; // in a heartbeat
+
     const Place place;
-    const milliseconds heartbeat;
     // All ranks together ask at most a thousand times in a second.
-    const milliseconds every{std::max(100, place.size)};
+    const milliseconds every{std::max<int64_t>(kTick.count(), place.size)};
+    const milliseconds heartbeat;
     const milliseconds counts_for = 2 * every;
     const std::shared_ptr<Bell> bell;
 

@@ -27,6 +27,15 @@ class BackendOf final : public frame::BackendOn<Runner> {
     const c10::OptionalDeviceGuard guard(device);
     return Base::barrier(opts);
   }
+  WorkPtr send(Tensors& tensors, int to, int tag) override {
+    return this->group_.message([&] { return Base::send(tensors, to, tag); });
+  }
+  WorkPtr recv(Tensors& tensors, int from, int tag) override {
+    return this->group_.message([&] { return Base::recv(tensors, from, tag); });
+  }
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override {
+    return this->group_.message([&] { return Base::recvAnysource(tensors, tag); });
+  }
   c10::Stream stream(at::Device device) { return this->group_.stream(device); }
 };
 

@@ -18,14 +18,15 @@ class StreamGroup {
         rank_(rank),
         size_(size),
         timeout_(frame::checked(options_->timeout, options_->backend)),
-        watchdog_(connect(store, rank, size, *options_, own_options_)),
+        thread_(connect(store, rank, size, *options_, own_options_)),
+        watchdog_(&thread_->watchdog()),
         communicator_(watchdog_->communicator()),
         lanes_(communicator_.has_tags()),
         coalescing_(options_->backend) {}
   virtual ~StreamGroup() {
     const frame::WithoutGil without_gil;
-    abort_handle_->close();
-    watchdog_->stop();
+    if (!in_fork()) end();
+    thread_->stop();
   }
 
   frame::Options& options() const { return *options_; }
@@ -37,6 +38,7 @@ class StreamGroup {
   }
 
   frame::Arguments begin(Kind kind, milliseconds timeout) const {
+    check_process();
     const auto wins = frame::timeout_of_call(timeout, timeout_);
     return {kind, wins, options_->backend, size_, device::kType};
   }
@@ -57,12 +59,31 @@ class StreamGroup {
     const auto call = std::make_shared<frame::Arguments>(std::move(given));
     const auto batch = coalescing_.batch();
     if (!batch) return launch(kind, {call});
-    batch->push_back(call);
+    batch->calls.push_back(call);
     return nullptr; // the program waits for the work of all
   }
 
+  // Calls a message. One that is refused while the thread coalesces fails at the end of the
+  // batch, which has no calls then: if a call throws before, PyTorch's context manager
+  // never ends the batch, and collects all later calls.
+  template <class CallOne>
+  WorkPtr message(const CallOne& call) {
+    const auto batch = coalescing_.batch();
+    if (!batch) return call();
+    try {
+      call();
+    } catch (...) {
+      if (!batch->refusal) batch->refusal = std::current_exception();
+    }
+    return nullptr;
+  }
+
   void start_coalescing() { coalescing_.start(); }
-  WorkPtr end_coalescing() { return launch(std::nullopt, coalescing_.end()); }
+  WorkPtr end_coalescing() {
+    const auto batch = coalescing_.end();
+    if (batch.refusal) std::rethrow_exception(batch.refusal);
+    return launch(std::nullopt, batch.calls);
+  }
   template <class CallOne>
   WorkPtr together(
       Kind kind, bool /* async */, size_t outputs, size_t inputs, const CallOne& call) {
@@ -71,7 +92,7 @@ class StreamGroup {
     const auto batch = coalescing_.collect({}, [&] {
       for (size_t i = 0; i < inputs; ++i) call(i);
     });
-    return batch ? launch(std::nullopt, *batch) : nullptr;
+    return batch ? launch(std::nullopt, batch->calls) : nullptr;
   }
 
   // The stream of the collectives.
@@ -85,17 +106,24 @@ class StreamGroup {
   // Waits for calls that other ranks need, which have deadlines.
   void shutdown() {
     const frame::WithoutGil without_gil;
-    watchdog_->drain(timeout_);
-    watchdog_->stop();
-    communicator_.destroy();
+    if (in_fork()) return;
+    {
+      const std::lock_guard calls(mutex_);
+      watchdog_->refuse("it was destroyed");
+    }
+    const bool ended = watchdog_->drain(timeout_);
+    if (!ended) watchdog_->fail(who() + " has destroyed the group");
     const std::lock_guard calls(mutex_);
+    thread_->stop();
+    watchdog_->destroy();
     let_go();
   }
 
   // Ends what the streams wait for, if the library can. Otherwise its deadline does.
   void abort() {
     const frame::WithoutGil without_gil;
-    watchdog_->fail("rank " + std::to_string(rank_) + " has aborted the group");
+    if (in_fork()) return;
+    watchdog_->fail(who() + " has aborted the group");
   }
   // [/end]
 
@@ -121,9 +149,18 @@ class StreamGroup {
   // [/steps]
 
  private:
+  using Kept = std::vector<std::pair<LaunchPtr, std::shared_ptr<Stash>>>;
+
+  // The calls that a thread coalesces.
+  struct Batch {
+    CallList calls;
+    std::exception_ptr refusal; // of the first that is refused
+  };
+
   // [launch]
   // The five steps of a call. The host waits in none of them.
   WorkPtr launch(std::optional<Kind> kind, const CallList& calls) {
+    const frame::WithoutGil without_gil;
     const std::lock_guard lock(mutex_);
     prepare(calls);
     const auto work = new_work(kind);
@@ -163,7 +200,7 @@ class StreamGroup {
   }
 
   // [enqueue]
-  void enqueue(const Launch& launch, std::optional<Kind> kind, const CallList& calls,
+  void enqueue(Launch& launch, std::optional<Kind> kind, const CallList& calls,
       const c10::Stream& stream) {
     try {
       communicator_.group_start(
@@ -174,6 +211,7 @@ class StreamGroup {
       communicator_.group_end();
     } catch (...) { // the other ranks may have the call
       watchdog_->fail(launch.title + ": " + frame::text_of(std::current_exception()));
+      launch.end.record(stream);
       throw;
     }
   }
@@ -209,21 +247,45 @@ class StreamGroup {
     return at::empty({1}, at::TensorOptions(device::kType).dtype(at::kByte));
   }
 
-  void check() const {
-    TORCH_CHECK_WITH(DistBackendError, forks_ == frame::fork_count(), "Backend ",
-        options_->backend, ": group \"", options_->group_name,
+  // Calls, communicator and thread are those of the parent.
+  bool in_fork() const { return forks_ != frame::fork_count(); }
+
+  void check_process() const {
+    TORCH_CHECK_WITH(DistBackendError, !in_fork(), "Backend ", options_->backend,
+        ": group \"", options_->group_name,
         "\" belongs to the process that created it, not to a fork of it");
+  }
+
+  std::string who() const { return "rank " + std::to_string(rank_); }
+
+  void check() const {
     const auto reason = watchdog_->failure();
     TORCH_CHECK_WITH(DistBackendError, reason.empty(), "Backend ", options_->backend,
         ": group \"", options_->group_name, "\" takes no more calls: ", reason);
   }
 
+  // Of a group without shutdown(), too: what its streams still use outlives it.
+  void end() {
+    abort_handle_->close();
+    thread_->stop();
+    watchdog_->abort_running();
+    let_go();
+    const std::lock_guard lock(left_mutex_);
+    std::ranges::move(kept_, std::back_inserter(left_));
+  }
+
+  void let_go() {
+    let_go(kept_);
+    const std::lock_guard lock(left_mutex_);
+    let_go(left_);
+  }
+
   // [let-go]
   // Lets go of memory that no stream uses any more. On the thread of the program: the
   // end of a tensor may need Python's lock.
-  void let_go() {
-    std::erase_if(kept_, [](const auto& kept) {
-      const bool unused = kept.first->ended();
+  static void let_go(Kept& list) {
+    std::erase_if(list, [](const auto& kept) {
+      const bool unused = kept.first->surely_ended();
       if (unused) kept.second->clear();
       return unused;
     });
@@ -234,7 +296,8 @@ class StreamGroup {
   const Options& own_options_; // the same object
   const int rank_, size_;
   std::atomic<milliseconds> timeout_;
-  const std::unique_ptr<Watchdog> watchdog_;
+  const std::unique_ptr<WatchdogThread> thread_;
+  Watchdog* const watchdog_; // its
   Communicator& communicator_; // the watchdog's
   const uint64_t forks_ = frame::fork_count();
   const std::shared_ptr<AbortHandle> abort_handle_ =
@@ -243,9 +306,11 @@ class StreamGroup {
 
   std::mutex mutex_; // held during a launch, before any other mutex; guards these
   Lanes lanes_;
-  std::vector<std::pair<LaunchPtr, std::shared_ptr<Stash>>> kept_;
+  Kept kept_;
+  static inline std::mutex left_mutex_; // guards what groups have left
+  static inline auto& left_ = *new Kept(); // it may need Python, and so never ends
 
-  frame::Coalescing<CallList> coalescing_;
+  frame::Coalescing<Batch> coalescing_;
 };
 
 } // namespace streams

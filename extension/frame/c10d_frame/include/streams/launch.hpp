@@ -18,7 +18,14 @@ struct Launch {
   device::Event begin{device::kType}, end{device::kType}; // the stream reaches them
   std::atomic<c10::StreamId> waiting{kNoStream}; // the program's stream, after wait()
 
-  bool ended() const { return end.query(); }
+  bool ended() const { return end.query(); } // throws after an error of the device
+  bool surely_ended() const {
+    try {
+      return ended();
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
   // Only the watchdog asks. The clock starts when it first sees that the launch has begun.
   bool late() {
     if (ended() || !begin.query()) return false;
@@ -36,7 +43,7 @@ struct Launch {
   bool failed() const { return !error().empty(); }
   void fail(const std::string& reason) { // the first reason counts
     const std::lock_guard lock(mutex_);
-    if (error_.empty() && !ended()) error_ = title + ": " + reason;
+    if (error_.empty() && !surely_ended()) error_ = title + ": " + reason;
   }
 
  private:

@@ -1,18 +1,19 @@
 #pragma once
 
+#include "frame/process.hpp"
+
 #include "launch.hpp"
 
 namespace streams {
 
 constexpr milliseconds kWatchEvery{50};
 
-// A thread that watches over the launches of a communicator, and the reason why the group
-// takes no more calls. Any thread may call its methods, but only one at a time stop().
+// Watches over the launches of a communicator, and knows why the group takes no more calls.
+// Any thread may call its methods, one of them watch().
 class Watchdog {
  public:
   explicit Watchdog(std::unique_ptr<Communicator> communicator)
-      : communicator_(std::move(communicator)), thread_([this] { watch(); }) {}
-  ~Watchdog() { stop(); }
+      : communicator_(std::move(communicator)) {}
 
   Communicator& communicator() const { return *communicator_; }
 
@@ -36,33 +37,52 @@ class Watchdog {
     {
       const std::lock_guard lock(mutex_);
       for (const auto& launch : launches_) launch->fail(reason);
-      if (!failure_.empty()) return;
-      failure_ = reason;
+      if (failure_.empty()) failure_ = reason;
+      if (std::exchange(is_over_, true)) return;
     }
     TORCH_WARN(reason); // the program may never wait again
     communicator_->abort();
   }
   // [/fail]
 
-  // Waits until all launches have ended, and refuses later ones.
-  void drain(milliseconds timeout) {
+  // Refuses later launches.
+  void refuse(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = reason;
+  }
+
+  // Waits until all launches have ended, or have been aborted. Returns false if neither.
+  bool drain(milliseconds timeout) {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, frame::in(timeout),
-        [this] { return launches_.empty() || !failure_.empty(); });
-    if (failure_.empty()) failure_ = "it was destroyed";
+    return changed_.wait_until(
+        lock, frame::in(timeout), [this] { return launches_.empty() || is_over_; });
+  }
+
+  void destroy() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(is_over_, true)) return;
+    }
+    communicator_->destroy();
+  }
+
+  // For a group that ends without shutdown(): its calls may wait for other ranks.
+  void abort_running() {
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(
+          launches_, [](const auto& launch) { return launch->surely_ended(); });
+      if (launches_.empty() || std::exchange(is_over_, true)) return;
+    }
+    quietly([this] { communicator_->abort(); });
   }
 
   void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
     changed_.notify_all();
-    if (!thread_.joinable()) return;
-    forks_ == frame::fork_count() ? thread_.join() : thread_.detach();
   }
 
- private:
   // [watch]
   // Ends the group when a call takes too long or has failed. It holds no tensor, and never
   // waits for a stream.
@@ -70,36 +90,80 @@ class Watchdog {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatchEvery, [this] { return stop_; })) {
       std::string error;
-      const auto of_library = communicator_->async_error(); // and not of one call
-      for (const auto& launch : launches_) {
-        if (!of_library.empty()) launch->fail(of_library);
-        if (launch->late()) {
-          launch->fail("it has not ended within " +
-              std::to_string(launch->timeout.count()) +
-              " ms; the ranks may wait for different calls");
-        }
-        if (error.empty()) error = launch->error();
+      try {
+        error = look();
+      } catch (const std::exception&) {
+        error = frame::text_of(std::current_exception());
       }
-      // A launch that has failed stays until failure_ says so: failure() asks it before.
-      std::erase_if(launches_, [this](const auto& launch) {
-        return launch->ended() && (!launch->failed() || !failure_.empty());
-      });
       changed_.notify_all();
       lock.unlock();
-      if (!error.empty()) fail(error);
+      if (!error.empty()) quietly([&] { fail(error); });
       lock.lock();
     }
   }
+  std::string look() {
+    std::string error;
+    const auto of_library = communicator_->async_error(); // and not of one call
+    for (const auto& launch : launches_) {
+      if (!of_library.empty()) launch->fail(of_library);
+      if (launch->late()) {
+        launch->fail("it has not ended within " +
+            std::to_string(launch->timeout.count()) +
+            " ms; the ranks may wait for different calls");
+      }
+      if (error.empty()) error = launch->error();
+    }
+    // A launch that has failed stays until failure_ says so: failure() asks it before.
+    std::erase_if(launches_, [this](const auto& launch) {
+      return launch->surely_ended() && (!launch->failed() || !failure_.empty());
+    });
+    return error;
+  }
   // [/watch]
 
+ private:
+  // An exception on this thread would end the process.
+  template <class Aborts>
+  static void quietly(const Aborts& aborts) {
+    try {
+      aborts();
+    } catch (const std::exception&) {
+      TORCH_WARN(
+          "the library cannot abort: ", frame::text_of(std::current_exception()));
+    }
+  }
+
   const std::unique_ptr<Communicator> communicator_;
-  const uint64_t forks_ = frame::fork_count();
   mutable std::mutex mutex_; // guards these
-  std::condition_variable changed_;
+  frame::Condition changed_;
   std::vector<LaunchPtr> launches_;
   std::string failure_;
+  bool is_over_ = false; // the communicator is aborted or destroyed, and that once
   bool stop_ = false;
-  std::thread thread_;
+};
+
+// The thread of a watchdog. It owns the watchdog, too, which so stays in a fork, where the
+// thread is missing: the end of a condition waits for those that wait for it.
+class WatchdogThread {
+ public:
+  explicit WatchdogThread(std::unique_ptr<Communicator> communicator)
+      : watchdog_(std::make_shared<Watchdog>(std::move(communicator))),
+        thread_([watchdog = watchdog_] { watchdog->watch(); }) {}
+  ~WatchdogThread() { stop(); }
+
+  Watchdog& watchdog() const { return *watchdog_; }
+
+  void stop() { // one thread at a time
+    if (!thread_.joinable()) return;
+    if (forks_ != frame::fork_count()) return thread_.detach();
+    watchdog_->stop();
+    thread_.join();
+  }
+
+ private:
+  const uint64_t forks_ = frame::fork_count();
+  const std::shared_ptr<Watchdog> watchdog_;
+  frame::Thread thread_;
 };
 
 } // namespace streams
