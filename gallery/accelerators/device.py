@@ -107,9 +107,10 @@ run_program("device/late.py")
 #
 # ``DeviceGuardImplInterface.h`` promises that ``record`` and ``block`` only put a command into the queue of the
 # stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that already
-# waits keeps waiting for the earlier version. In the code, ``driver`` is what lies below PyTorch, ``queue`` finds the
-# driver's stream of a ``c10::Stream``, and a *mark* is a place in such a stream: the number of tasks that the stream
-# must have finished:
+# waits keeps waiting for the earlier version.
+#
+# In the code, ``driver`` is what lies below PyTorch, ``queue`` finds the driver's stream of a ``c10::Stream``, and a
+# *mark* is a place in such a stream: the number of tasks that the stream must have finished:
 #
 # .. listing:: extension/simulated_accelerator/src/guard.hpp
 #    :start-at: void record(void** event
@@ -161,8 +162,9 @@ run_program("device/hooks.py")
 # Kernels and one fallback
 # ------------------------
 #
-# PyTorch 2.15 has more than 3,000 operators, counting overloads, and the device implements about twenty. The
-# copy, and those that create tensors or views or change a storage, have no substitute:
+# PyTorch 2.15 has more than 3,000 operators, counting overloads, so no device begins with all of them. The simulated
+# one implements about twenty. A device must have the copy, and the operators that create tensors or views or change a
+# storage, because nothing can take their place:
 #
 # .. admonition:: The registrations
 #    :collapsible: closed
@@ -179,11 +181,13 @@ run_program("device/hooks.py")
 #    :end-before: // Runs an operation
 #
 # The fallback makes the host wait, so it would hide the bugs that the pages on accelerators are about. Therefore
-# ``fill_``, ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream. PyTorch leads all
-# forms of such an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``.
+# ``fill_``, ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream.
 #
 # .. admonition:: The kernels and the copy
 #    :collapsible: closed
+#
+#    PyTorch leads all forms of such an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all
+#    arrive at ``add.out``.
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :start-at: // Kernels that run in the stream
@@ -196,7 +200,7 @@ run_program("device/hooks.py")
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: copy
 #
-# ``torch.inference_mode`` asks for nothing more: it leaves out the kernels of autograd, and calls these.
+#    ``torch.inference_mode`` asks for nothing more: it leaves out the kernels of autograd, and calls these.
 #
 # The next program prints what ``add`` launches, which has a kernel, and what ``cumsum`` launches, which takes
 # the fallback:

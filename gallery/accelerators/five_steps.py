@@ -57,6 +57,8 @@ Steps 1 and 2: order and memory
      - gives the work its title, its timeout and its results
    * - ``wait_for_program``
      - makes the stream wait for an event in the caller's stream
+   * - ``lanes_.order``
+     - makes a collective wait for the last one of the group, and a message for the last one of its lane
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :part: launch
@@ -65,8 +67,8 @@ Steps 1 and 2: order and memory
 ``stream_for`` and ``wait_for_program`` are virtual, as is ``keep`` of step 2, so that a backend can do such a step in
 another way, and a group can break a rule of this part on purpose.
 
-In step 3, the library gets addresses and sizes, and no tensors. Because the program may delete its tensors as soon as
-the call has returned, the group keeps them, too:
+In step 3, the library will get addresses and sizes, and no tensors. Because the program may delete its tensors as
+soon as the call has returned, the work keeps them in a stash, and the group keeps the stash in ``kept_``:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: virtual void keep(
@@ -95,19 +97,16 @@ operation of c10d into calls of the library, for example a gather into messages:
    .. listing:: extension/frame/c10d_frame/include/streams/calls.hpp
       :part: enqueue
 
-The header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
-
 .. admonition:: The handle of a stream
    :collapsible: closed
+
+   The header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
 
    .. listing:: extension/simulated_accelerator/include/stream.hpp
       :part: stream
 
-The library of ``simccl`` gets this handle from the guard, by ``getStreamNativeHandle``, and launches two tasks for the
-calls of a group: one begins them, the other waits for their ends:
-
-.. admonition:: ``group_end``
-   :collapsible: closed
+   The library of ``simccl`` gets this handle from the guard, by ``getStreamNativeHandle``, and launches two tasks for
+   the calls of a group: one begins them, the other waits for their ends:
 
    .. listing:: extension/stream_collectives/src/sim/library.hpp
       :part: group
@@ -124,9 +123,9 @@ tensor may need Python's lock, the GIL.
 Steps 4 and 5: the event, and its users
 ---------------------------------------
 
-A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event
-of step 4 after it. Ahead of that event, outputs with strides are copied from the library's buffer to their
-places, in the same stream:
+A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event of step 4
+after it. Before that event, ``finish`` copies outputs with strides from the library's buffer to their places, in the
+same stream:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: // 4. An event says
@@ -137,7 +136,8 @@ The call returns now, perhaps before its task has begun.
 One backend, two libraries
 --------------------------
 
-With the option ``library``, a group chooses the backend that moves its data, gloo by default:
+Because the steps do not depend on the library, another library can test them. With the option ``library``, a group
+chooses the backend that moves its data, gloo by default:
 
 .. admonition:: The collectives of the library
    :collapsible: closed
@@ -166,9 +166,11 @@ launch("five_steps/operations.py", ranks=2)
 # --------------------
 #
 # Every launch costs time, so a program may *coalesce* calls, with ``batch_isend_irecv`` or with the private
-# ``dist._coalescing_manager`` if it gets a device. Both call two methods of the backend. After ``startCoalescing``, it
-# only collects calls; ``endCoalescing`` launches them and returns one ``Work`` for all. A backend whose
-# ``supportsCoalescing`` is true must have both, because their default implementations raise an error:
+# ``dist._coalescing_manager`` if the manager gets a device.
+#
+# Both call two methods of the backend. After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
+# launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have both,
+# because their default implementations raise an error:
 #
 # .. admonition:: Both methods in ``simccl``
 #    :collapsible: closed
@@ -180,9 +182,9 @@ launch("five_steps/operations.py", ranks=2)
 #    .. listing:: extension/frame/c10d_frame/include/frame/coalescing.hpp
 #       :part: batch
 #
-# If only ``all_reduce`` is called, only ``all_gather_single``, or only ``reduce_scatter_single``, Python passes the
-# calls as a single one (a mixture of the three raises an error), so also override ``allreduce_coalesced`` and its
-# relatives, which :doc:`/tutorial/every-operation` lists. The single call has the ``ReduceOp`` of the first.
+# If the manager collects only calls of ``all_reduce``, only of ``all_gather_single``, or only of
+# ``reduce_scatter_single``, Python passes them as a single call, with the ``ReduceOp`` of the first. So also override
+# ``allreduce_coalesced`` and its relatives, which :doc:`/tutorial/every-operation` lists.
 #
 # The next worker reduces three tensors, first in three calls and then coalesced, and exchanges messages with
 # ``batch_isend_irecv``, which coalesces them. A gate, as in :doc:`streams`, holds the communication until everything
@@ -229,11 +231,14 @@ launch("five_steps/coalescing.py", ranks=2)
 launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
 
 # %%
-# ``begin`` and ``end`` catch the exception: if it left the task, every later wait of the host for this device would
-# fail, as :doc:`device` shows. The library keeps it as its asynchronous error, as NCCL does for
-# ``ncclCommGetAsyncError``, and holds the stream. The watchdog finds it there, fails the open calls, and aborts the
-# library, which ends the task. From then on every ``wait`` of the work raises the error, and the group refuses
-# further calls, as :doc:`order-and-abort` shows.
+# A late error reaches the program in three steps:
+#
+# 1. The library catches the exception, because an exception that left the task would fail every later wait of the
+#    host for this device, as :doc:`device` shows. It keeps the error, as NCCL does for ``ncclCommGetAsyncError``, and
+#    holds the stream.
+# 2. The watchdog finds the error, fails the open calls, and aborts the library, so the stream goes on.
+# 3. From then on, every ``wait`` of the work raises the error, and the group refuses further calls, as
+#    :doc:`order-and-abort` shows.
 #
 # A ``wait`` before the error returns normally, because it does not make the host wait. So before you save a
 # checkpoint, for example, call ``torch.accelerator.synchronize`` and then ``wait``, which by then knows whether the

@@ -68,17 +68,17 @@ launch("futures/devices.py", ranks=2)
 
 # %%
 # The sum is 3, so the right result is 30. With the rule broken, the multiplication runs at once and sees the number
-# that the rank had before, so the results are 10 and 20. PyTorch does not report this bug: a comment in
-# ``markCompleted`` calls it "a silent synchronization/correctness issue", and gives speed on the CPU as the reason why
-# there is no check. PyTorch checks only a future that was given some device: if its value has tensors on another one,
-# ``markCompleted`` sets an error in the future.
+# that the rank had before, so the results are 10 and 20.
+#
+# PyTorch does not report this bug: a comment in ``markCompleted`` calls it "a silent synchronization/correctness
+# issue", and gives speed on the CPU as the reason why there is no check.
 #
 # The same bug in DDP
 # -------------------
 #
-# During the backward pass, DDP collects gradients in buckets and starts an all-reduce for each of them. In
-# ``reducer.hpp``, a bucket has a member ``future_work``, and at the end of the pass DDP waits for that. Each rank of
-# the next worker has a model with one weight, whose gradient is the rank's input, 1 or 2:
+# During the backward pass, DDP collects gradients in buckets, starts an all-reduce for each bucket, and at the end
+# waits for the futures of these all-reduces. Each rank of the next worker has a model with one weight, whose gradient
+# is the rank's input, 1 or 2:
 #
 # .. listing:: gallery/accelerators/futures/devices_in_ddp.py
 #    :part: program

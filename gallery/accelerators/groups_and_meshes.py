@@ -22,14 +22,6 @@ Gloo cannot take the place of a library that is not ready, because it takes tens
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: gloo
-
-Then each rank uses two devices, and reduces a tensor on each, while a gate holds the communication of the first:
-
-.. admonition:: Two devices in one group
-   :collapsible: closed
-
-   .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
-      :part: devices
 """
 
 from launcher import launch
@@ -41,11 +33,13 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # the host should name both. Collectives on Python objects then take the CPU's backend, and need no copy to
 # the device.
 #
-# The library of ``simccl`` is gloo, too, but it gets tensors of the CPU. The host can read the memory of this device,
-# so ``numbers`` in ``library.hpp`` passes it to gloo with ``from_blob``. For hardware, do the same with copies in
-# pinned memory. When PyTorch splits such a group, both backends get the same store, in which two gloos would take
-# each other for their peers. An earlier start whose ranks were killed may have left keys there, too. So ``simccl``
-# adds a prefix, which rank 0 draws when all ranks have met:
+# Gloo is the library of ``simccl``, although gloo refuses tensors of ``sim``: the host can read the memory of this
+# device, so ``simccl`` passes it to gloo as tensors of the CPU. For hardware, do the same with copies in pinned
+# memory.
+#
+# When PyTorch splits a group with gloo and ``simccl``, both backends get the same store. In it, gloo and the gloo
+# inside ``simccl`` would read each other's addresses, and connect to the wrong one. So ``simccl`` adds to its keys a
+# prefix, which rank 0 draws when all ranks have met:
 #
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
@@ -56,22 +50,34 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 #    .. listing:: extension/stream_collectives/src/sim/library.hpp
 #       :part: start
 #
-# On two devices, a group needs two streams. But its library matches collectives by their order, so the
-# second collective waits for an event of the first. The time line shows that: although only the stream of ``sim:0``
-# has the gate, the all-reduce of ``sim:1`` begins after that of ``sim:0``.
+# .. admonition:: Two devices in one group
+#    :collapsible: closed
+#
+#    At its end, the worker above uses two devices on each rank, and reduces a tensor on each, while a gate holds the
+#    communication of the first:
+#
+#    .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+#       :part: devices
+#
+#    On two devices, a group needs two streams. But its library matches collectives by their order, so the second
+#    collective waits for an event of the first. The time line shows that: although only the stream of ``sim:0`` has
+#    the gate, the all-reduce of ``sim:1`` begins after that of ``sim:0``.
 #
 # When a group connects
 # ---------------------
 #
-# A library for an accelerator connects devices, and not processes. Without further information, a backend
-# knows its device only when the first tensor arrives, and must connect the ranks in the middle of the first call.
-# (The present ``nccl`` guesses instead: it takes ``LOCAL_RANK`` or, if that is not set, the global rank, each modulo the
-# number of devices.) With ``device_id=``
-# in ``init_process_group``, PyTorch tells the backend its device right after the constructor and calls
-# ``eagerConnectSingleDevice`` if ``supportsSplitting`` returns true. If your library needs the device in the
-# constructor, ask ``process_group->getBoundDeviceId()`` in the create function (since PyTorch 2.14), and in ``split``
-# ask the parent. A communicator belongs to one device, so refuse tensors of others. The library of ``simccl`` connects
-# in the constructor, so here only the stream is created:
+# A library for an accelerator connects devices, and not processes. Without further information, a backend knows its
+# device only when the first tensor arrives, and must connect the ranks in the middle of the first call. So let
+# programs pass ``device_id=`` to ``init_process_group``. Your backend then learns of its device at one of these
+# moments:
+#
+# - Right after the constructor: PyTorch tells the backend its device and calls ``eagerConnectSingleDevice`` if
+#   ``supportsSplitting`` returns true.
+# - Before the constructor: ask ``process_group->getBoundDeviceId()`` in the create function (since PyTorch 2.14), and
+#   the same method of the parent in ``split``.
+#
+# A communicator belongs to one device, so refuse tensors of others. The library of ``simccl`` connects in the
+# constructor, so ``eagerConnectSingleDevice`` only creates the stream:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/backend.hpp
 #    :part: eager
@@ -99,40 +105,44 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # one, it calls ``split_group`` once for each dimension, and all groups of a dimension are created by the same call.
 #
 # ``split_group`` calls ``split`` of each backend on all ranks of the parent group, and passes a store in which
-# PyTorch has set the keys of the new group apart. A rank that is in no new group gets the ranks of the first one,
-# and ``split`` must return a null pointer there. Because ``split`` is a method of the parent, a library can reuse
-# what the parent knows about its network. ``simccl`` has the ``split`` of the frame, which
-# :doc:`/right/variants-and-groups` shows. It reuses no connection and starts a new group.
+# PyTorch has set the keys of the new group apart. On a rank that is in no new group, ``split`` gets the ranks of the
+# first one, and must return a null pointer.
+#
+# Because ``split`` is a method of the parent, a library can reuse what the parent knows about its network. ``simccl``
+# does not: it has the ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, and which starts a new
+# group.
 #
 # Two details are easy to miss:
 #
-# - With ``device_id``, ``new_group`` for the same backend calls ``perform_nocolor_split`` on ranks outside of the
-#   new group, because ``ncclCommSplit`` must be called on all ranks of the parent. ``Backend.hpp`` does not declare
-#   the method. If ``supportsSplitting`` returns true, your class needs it in Python, even if it does nothing. It
-#   must do nothing unless your create function, to which ``new_group`` passes the parent, splits that:
-#   :doc:`/tutorial/releases`.
-# - Unless the program passes options, ``split`` gets a copy of the parent's, which ``Options::clone`` makes since
-#   PyTorch 2.14. Override it in every class of options: :ref:`copied-options`.
+# - If ``supportsSplitting`` returns true, your class needs ``perform_nocolor_split`` in Python, which ``Backend.hpp``
+#   does not declare. With ``device_id``, ``new_group`` for the same backend calls it on ranks outside of the new
+#   group, because ``ncclCommSplit`` must be called on all ranks of the parent. The method must do nothing unless your
+#   create function splits the parent: :doc:`/tutorial/releases`.
+# - Override ``Options::clone`` in every class of options: :ref:`copied-options`. Since PyTorch 2.14, it makes the
+#   copy of the parent's options that ``split`` gets if the program passes none.
 #
 # Streams of a group
 # ------------------
 #
-# Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows.
-# Within a group, collectives share one stream, because the order of their calls is the same on all ranks.
-# That does not hold for messages: PyTorch matches them by rank and tag, and a rank may receive in another
-# order than its peer sends. If both ranks had a single stream, each would run a message first whose other
-# half is queued in the peer's stream, and both would wait forever. For example, rank 0 sends tag 1 and then tag 2,
-# while rank 1 receives tag 2 first. So ``simccl`` has a stream for each direction, peer and tag. The code calls the key
-# of such a stream a *lane*. ``kind`` is the operation, and is missing for a batch:
+# Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows. Within a
+# group, collectives share one stream, because the order of their calls is the same on all ranks.
+#
+# Messages need more streams, because PyTorch matches them by rank and tag, and a rank may receive in another order
+# than its peer sends. For example, rank 0 sends tag 1 and then tag 2, while rank 1 receives tag 2 first. With a
+# single stream, each rank would run a message first whose other half is queued in the peer's stream, and both would
+# wait forever.
+#
+# So ``simccl`` has a stream for each direction, peer and tag. The code calls the key of such a stream a *lane*.
+# ``kind`` is the operation, and is missing for a batch:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
 #    :part: lane
 #
-# A device keeps its streams, so a new tag for each message must not need a new stream. Therefore ``free_stream``
-# takes one whose messages can no longer hold up the new message:
-#
 # .. admonition:: ``free_stream``
 #    :collapsible: closed
+#
+#    A device keeps its streams, so a new tag for each message must not need a new stream. Therefore ``free_stream``
+#    takes one whose messages can no longer hold up the new message:
 #
 #    .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
 #       :part: free-stream
@@ -141,8 +151,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # return false. Messages then have the collectives' lane, and tags other than 0 and receives from any rank are refused.
 # Both ranks must then use one order.
 #
-# The next worker sends these two messages twice: first the ranks begin both messages before they wait, then they wait
-# for each before they begin the next:
+# The next worker sends the messages of the example, tag 1 and tag 2, in two ways: first the ranks begin both messages
+# before they wait, then they wait for each message before they begin the next:
 #
 # .. listing:: gallery/accelerators/groups_and_meshes/messages.py
 #    :start-at: def exchange(
@@ -155,10 +165,10 @@ launch(
 )
 
 # %%
-# Because each tag has a stream, the first way is right. This cannot help the second, which is what
-# ``dist.send`` and ``dist.recv`` do: after ``wait``, the caller's stream waits for the first message, and the
-# second message waits for the caller's stream, until the watchdog reports a timeout. A program must therefore use
-# one order of tags on both sides, or begin all messages before it waits.
+# Because each tag has a stream, the result is right if the ranks wait at the end. If they wait for each message, as
+# ``dist.send`` and ``dist.recv`` do, the streams cannot help: after ``wait``, the caller's stream waits for the first
+# message, and the second message waits for the caller's stream, until the watchdog reports a timeout. A program must
+# therefore use one order of tags on both sides, or begin all messages before it waits.
 #
 # ``batch_isend_irecv`` is the better tool, because its messages arrive as one call, as :doc:`five-steps` shows.
 # ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
@@ -166,6 +176,9 @@ launch(
 #
 # NCCL's backend
 # --------------
+#
+# Without ``device_id``, the present ``nccl`` guesses its device: it takes ``LOCAL_RANK`` or, if that is not set, the
+# global rank, each modulo the number of devices.
 #
 # According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream
 # with asynchronous collectives. For messages outside of a batch, ``nccl-lazy`` has a communicator for each pair of

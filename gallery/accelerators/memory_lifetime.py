@@ -3,8 +3,9 @@ Memory lifetime: stash and record_stream
 ========================================
 
 A kernel of the communication knows addresses, and it may run long after the program has deleted the tensor behind
-them. If nobody keeps the memory, it can send the numbers of the next tensor, without an error. This page helps you
-decide who keeps the memory until then, the backend or the allocator, and when your backend may let go of it.
+them. If the memory has a new owner by then, the kernel sends the numbers of the next tensor, without an error. This
+page helps you decide who keeps the memory until the kernel has run, the backend or the allocator, and when your
+backend may let go of it.
 
 .. diagram:: accelerators/memory_lifetime/diagram
 
@@ -41,9 +42,9 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # A stash
 # -------
 #
-# The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not
-# get their memory back. ``launch`` calls ``keep`` before it launches the task of the library. ``kept_`` is the
-# group's list of stashes, and ``work.launch`` has the end event of the call:
+# The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not get their
+# memory back. In step 2 of :doc:`five-steps`, a call runs ``keep``. ``kept_`` is the group's list of stashes, and
+# ``work.launch`` has the end event of the call:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #    :start-at: virtual void keep(
@@ -59,10 +60,11 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #    :part: let-go
 #
-# ``let_go`` runs on the thread that makes the call and not on the watchdog's, because the destructor of a
-# tensor may need the GIL, as :doc:`five-steps` explains, and a watchdog that waits for the GIL does not
-# watch. For a similar reason, ``clear`` only moves the tensors while it holds the mutex, and they are
-# destroyed after it is unlocked:
+# ``let_go`` runs on the thread that makes the call and not on the watchdog's. The destructor of a tensor may need the
+# GIL, as :doc:`five-steps` explains, and a watchdog that waits for the GIL does not watch.
+#
+# For a similar reason, ``clear`` only moves the tensors while it holds the mutex, and they are destroyed after it is
+# unlocked:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :part: stash
@@ -82,8 +84,8 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 launch("memory_lifetime/release.py", ranks=2)
 
 # %%
-# After ``wait``, the memory is free although the communication has not begun, and the next tensor gets it.
-# The result is right all the same, because the kernel that writes 99 is queued behind the event.
+# After ``wait``, the memory is free although the communication has not begun, and the next tensor gets it. The result
+# is right all the same, because the kernel that fills the next tensor is queued behind the end event of the call.
 #
 # After a dropped work, the memory stays longer than the communication takes, until the group is called
 # again. In a training loop the next call comes soon, so a thread that frees memory earlier is not worth the
@@ -102,10 +104,11 @@ launch("memory_lifetime/release.py", ranks=2)
 launch("memory_lifetime/other_stream.py", ranks=2)
 
 # %%
-# Without the fix, both ranks gather 99. The backend does not know which stream owns the memory, so the fix
-# is a line of the program: ``record_stream`` names another stream that uses the memory. Here that is the stream
-# which waits, since its queue now ends behind the communication. The allocator notes the stream, and when the
-# tensor is deleted, it remembers the end of that queue:
+# Without the fix, both ranks gather 99. The backend does not know which stream owns the memory, so the fix is a line
+# of the program: ``record_stream`` names another stream that uses the memory. Here that is the stream under which the
+# program calls ``wait``, because its queue now ends behind the communication.
+#
+# When the tensor is deleted, the allocator therefore keeps the block until that stream has run what is in its queue:
 #
 # .. admonition:: The allocator
 #    :collapsible: closed
@@ -114,9 +117,9 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 #       :start-at: void release(void* data) {
 #       :end-before: // Whether the address
 #
-# The block is free again when the stream has reached that place, which the allocator checks at each allocation.
-# ``DeviceGuardImplInterface.h`` asks for this in ``recordDataPtrOnStream``: the allocator should not recycle
-# the memory "until all work on that stream is done".
+#    The block is free again when the stream has reached that place, which the allocator checks at each allocation.
+#    ``DeviceGuardImplInterface.h`` asks for this in ``recordDataPtrOnStream``: the allocator should not recycle the
+#    memory "until all work on that stream is done".
 #
 # Stash or record_stream
 # ----------------------
@@ -144,9 +147,8 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # device is at each allocation. The documentation of ``Tensor.record_stream`` warns of that
 # ("non-deterministically reuse or fail to reuse memory"). So choose the stash, and document its limit.
 #
-# Do not forget the tensors that the backend itself creates: a temporary copy, such as that of an input with
-# strides, must be in the stash, too. Futures use both ways. A future owns its value, and calls
-# ``recordDataPtrOnStream`` for each stream that waits for it, as :doc:`futures` explains.
+# Do not forget the tensors that the backend itself creates: a temporary copy, such as that of an input with strides,
+# must be in the stash, too.
 #
 # NCCL's backend
 # --------------

@@ -13,8 +13,8 @@ A stream for each group
 
 The ranks of a group must call its collectives in the same order, because only the order says which calls belong
 together. Between two groups, the backend decides what it demands. If both groups share a stream, their calls have one
-order on the device, so the ranks must agree on that, too. ``simccl`` does not demand it, with this rule: **each group
-has streams of its own**.
+order on the device, so the ranks must agree on that order, too. To spare programs this, ``simccl`` has a rule: **each
+group has streams of its own**.
 
 In the next worker, the ranks use two groups in opposite orders. The groups have a timeout of one second:
 
@@ -148,11 +148,17 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # ``new_group`` says that with several groups the user "must ensure a globally consistent execution order of
 # collectives across ranks".
 #
-# According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, the watchdog is a thread because the backend "can't rely on
-# the user calling certain methods like wait(), isCompleted()". What follows an error depends on
-# ``TORCH_NCCL_ASYNC_ERROR_HANDLING``: with ``NoHandling`` nothing does; ``CleanUpOnly`` aborts the communicators,
-# ``TearDown`` also ends the process, and ``SkipCleanUp``, the default, ends it without the abort, for the case that
-# ``ncclCommAbort`` itself hangs. The header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the
+# According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, the watchdog is a thread because the backend "can't rely
+# on the user calling certain methods like wait(), isCompleted()". What follows an error depends on
+# ``TORCH_NCCL_ASYNC_ERROR_HANDLING``:
+#
+# - ``NoHandling``: nothing.
+# - ``CleanUpOnly``: the communicators are aborted.
+# - ``TearDown``: the communicators are aborted, and the process ends.
+# - ``SkipCleanUp``, the default: the process ends without the abort, for the case that ``ncclCommAbort`` itself
+#   hangs.
+#
+# The header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the
 # process.
 #
 # .. admonition:: After this page you have decided

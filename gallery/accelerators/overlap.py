@@ -17,7 +17,7 @@ stream needs less code: the order of the stream replaces most events, and the st
 kernel waits for the communication, even if it does not need the result.
 
 The rule that avoids this is: **the communication has a stream of its own**. In the call, which :doc:`five-steps`
-explains, the rule decides one value, the stream in which the library runs:
+explains, the rule decides one value: ``stream``, in which the library runs. ``current`` is the program's stream:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: const auto current = guard.getStream
@@ -64,10 +64,9 @@ launch("overlap/where_to_wait.py", ranks=2)
 # --------------
 #
 # DDP is built for overlap: it collects gradients in *buckets*, and each bucket has an all-reduce of its own. The
-# backward pass computes the gradients of the last layer first. When the kernels for all gradients of a
-# bucket are launched, and the all-reduces of earlier buckets have started, DDP starts its all-reduce, while the pass
-# continues with the layer before. Only at the end
-# of the pass does DDP wait for the futures.
+# backward pass computes the gradients of the last layer first. DDP starts the all-reduces in the order of the
+# buckets, each when the kernels for all gradients of its bucket are launched, and the pass continues with the layer
+# before. Only at the end of the pass does DDP wait for the futures.
 #
 # The model of the next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight
 # is a bucket:

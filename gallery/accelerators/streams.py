@@ -66,8 +66,10 @@ run_program("streams/one_stream.py")
 #
 # Two streams have no order between them. If one needs the result of the other, the program records an *event* in the
 # stream that produces the result, and makes the stream that needs it wait for the event. The host does not wait:
-# ``block``, declared in ``DeviceGuardImplInterface.h``, only queues a command at which the waiting stream stops until
-# the event is reached. The next program doubles a number on another stream, with the event and without it:
+# ``wait_event``, or ``block`` of an event in C++, only queues a command at which the stream stops until the event is
+# reached.
+#
+# The next program doubles a number on another stream, with the event and without it:
 #
 # .. listing:: gallery/accelerators/streams/two_streams.py
 #    :part: program
@@ -82,11 +84,12 @@ run_program("streams/two_streams.py")
 # A kernel owns nothing
 # ---------------------
 #
-# A kernel gets addresses and sizes. It does not know the tensors that they came from, so it cannot keep
-# their memory. In the simulation, a kernel works on a view that owns nothing, for the same reason:
+# A kernel gets addresses and sizes. It does not know the tensors that they came from, so it cannot keep their memory.
 #
 # .. admonition:: The view of a kernel
 #    :collapsible: closed
+#
+#    In the simulation, a kernel works on a view that owns nothing, for the same reason:
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: view
@@ -94,11 +97,8 @@ run_program("streams/two_streams.py")
 # The next program deletes a tensor while a kernel that reads it waits behind a gate. A new tensor, filled with 99,
 # gets the same memory, so the kernel doubles 99:
 #
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/accelerators/streams/dead_tensor.py
-#       :part: program
+# .. listing:: gallery/accelerators/streams/dead_tensor.py
+#    :part: program
 
 run_program("streams/dead_tensor.py")
 
@@ -121,8 +121,8 @@ run_program("streams/dead_tensor.py")
 #    :start-at: virtual void wait_for_program(
 #    :end-before: virtual void keep(
 #
-# To show what a rule is for, ``new_group`` of the samples can make a group that breaks it on purpose. Without
-# ``before.block``, the all-reduce runs before the ranks have written their numbers:
+# To show what a rule is for, the samples also use a group that breaks it on purpose. Here, the group that breaks the
+# rule leaves out ``before.block``, so the all-reduce runs before the ranks have written their numbers:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -137,8 +137,8 @@ launch("streams/input_on_a_time_line.py", ranks=2)
 # and the host goes on, as :doc:`waiting` explains. With the rule broken, the all-reduce runs while ``fill`` still
 # waits.
 #
-# The next worker prints what a program gets then. Rank 0 has the number 1, and rank 1 the number 2. ``show`` calls
-# the function with a group that keeps the rule, and with one that breaks it:
+# The next worker prints the result of such an all-reduce. Rank 0 has the number 1, and rank 1 the number 2. ``show``
+# calls the function with a group that keeps the rule, and with one that breaks it:
 #
 # .. listing:: gallery/accelerators/streams/input.py
 #    :part: program

@@ -12,15 +12,16 @@ to replace, in which order, and what a simulation cannot show you.
 From a zip file to passing checks
 ---------------------------------
 
-The project has the layout of :doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name
-``acme``. In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes it under a
-name that you choose; ``privateuse1`` is PyTorch's name for devices that it does not know, but the project also serves
-devices that it knows, such as CUDA. Without a clone, download :doc:`the project with the name acme
-<acme-accelerator.zip>`.
+Download :doc:`the project with the name acme <acme-accelerator.zip>`. It has the layout of
+:doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name ``acme``.
 
-It needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three commands, which
-install the tools, compile the simulated device and the backend, and run the checks. On two cores that others also used,
-the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, nothing is downloaded.
+In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes the project under a
+name that you choose. ``privateuse1`` is PyTorch's name for devices that it does not know, but the project also serves
+devices that it knows, such as CUDA.
+
+The project needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three
+commands, which install the tools, compile the simulated device and the backend, and run the checks. On two cores that
+others also used, the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, nothing is downloaded.
 
 .. list-table::
    :header-rows: 1
@@ -50,9 +51,11 @@ the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, not
 The device and the library
 --------------------------
 
-Two headers know the hardware. They are in one folder, which the variable ``BUILD_FOR`` or its default in ``setup.py``
-names. The first, ``device.hpp``, names the runtime. PyTorch has classes for events, streams and guards that work with every
-registered device, so your header differs from the one for the simulation in the type, the name and the native stream:
+Two headers know the hardware: ``device.hpp`` names the runtime, and ``library.hpp`` calls the library. Both are in
+one folder, which the variable ``BUILD_FOR`` or its default in ``setup.py`` names.
+
+PyTorch has classes for events, streams and guards that work with every registered device. So your ``device.hpp``
+differs from that of the simulation in the type, the name and the native stream:
 
 .. listing:: extension/stream_collectives/src/sim/device.hpp
    :part: device
@@ -76,6 +79,10 @@ implementation for NCCL:
    .. listing:: extension/frame/c10d_frame/include/streams/communicator.hpp
       :part: communicator
 
+   ``streams/calls.hpp`` makes what the interface lacks: an all-to-all, a gather and a scatter are messages in one
+   group. By default, a barrier is a sum of one byte; override ``barrier`` if your library has its own. The NCCL that
+   comes with PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
+
 .. admonition:: The implementation for NCCL
    :collapsible: closed
 
@@ -85,10 +92,6 @@ implementation for NCCL:
       was no GPU.
 
       .. listing:: starter_accelerator/cuda/library.hpp
-
-``streams/calls.hpp`` makes what the interface lacks: an all-to-all, a gather and a scatter are messages in one group.
-By default, a barrier is a sum of one byte; override ``barrier`` if your library has its own. The NCCL that comes with
-PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
 
 The order of work
 -----------------
@@ -101,18 +104,25 @@ The order of work
    says from where a communicator gets its device.
 4. Write ``all_reduce``, and run the program of the section on the first week, below.
 5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms; if there is one, it
-   fails all open calls and aborts. The library must not free what a call still uses, so both take the mutex in the
-   implementation for NCCL.
+   fails all open calls and aborts. Because the watchdog has a thread of its own, a mutex must guard the communicator,
+   as in the implementation for NCCL.
 6. Write the other methods, and run the suite with your device: ``-k all_reduce``, then ``-k streams``, then all.
 7. Train: :doc:`training-on-a-device`.
 
-If your library differs from NCCL, you may have to change ``streams/``: then copy that folder from the package into the
-project, where the compiler looks first. If your library gives up by itself, it gets the timeout of each
-call in ``group_start``, a second longer than that of the watchdog, whose error says more. If it has no average, divide
-in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or let ``can_reduce`` refuse it.
+If your library differs from NCCL, you may have to do more:
+
+- The calls of your library have another shape: change ``streams/``. Copy that folder from the package into the
+  project, where the compiler looks first.
+- Your library gives up by itself: pass it the timeout of each call, which ``group_start`` gets. This timeout is a
+  second longer than the watchdog's, because the error of the watchdog says more.
+- Your library has no average: divide in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or let
+  ``can_reduce`` refuse it.
 
 What takes the place of the device
 ----------------------------------
+
+PyTorch must know your device before a backend can use it. If your device is new to PyTorch, compare your runtime with
+this table, which names for each purpose what PyTorch asks for, and what ``sim`` and CUDA have:
 
 .. admonition:: The device, function by function
    :collapsible: closed
@@ -170,17 +180,19 @@ What takes the place of the device
         - CUPTI, through Kineto
         - a ``libkineto::IActivityProfiler``, and ``REGISTER_PRIVATEUSE1_PROFILER``
 
-Methods named without a class are those of ``DeviceGuardImplInterface``; pinned memory and storages
-belong to ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
+   Methods named without a class are those of ``DeviceGuardImplInterface``; pinned memory and storages belong to
+   ``PrivateUse1HooksInterface``. :doc:`device` shows them in the order in which PyTorch needs them.
 
-The last row is optional. With it,
-``profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1])``
-shows each kernel and each collective on its stream, and which operation launched it. Some of the headers lie in
-``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty
-unless you define ``USE_KINETO``.
+   The last row is optional. With it, ``profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1])``
+   shows each kernel and each collective on its stream, and which operation launched it. Some of the headers lie in
+   ``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty unless
+   you define ``USE_KINETO``.
 
 What takes the place of the library
 -----------------------------------
+
+Before you write the methods of the communicator, find out what your library offers for each purpose, and what it
+expects:
 
 .. admonition:: The library, function by function
    :collapsible: closed
@@ -229,8 +241,8 @@ What takes the place of the library
         - ``InputTensorShelf`` of PyTorch's ``nccl``, ``TensorShelf`` of ``nccl-legacy``
         - how to learn that the library has read the input
 
-Both halves meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from ``getStreamNativeHandle``, and
-casts it to the type that the library takes.
+Device and library meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from
+``getStreamNativeHandle``, and casts it to the type that the library takes.
 
 Checks for the first week
 -------------------------
@@ -255,11 +267,16 @@ these two with yours. Hardware has no gates, so here a stream is late because it
 .. listing:: gallery/accelerators/to_hardware/first_checks.py
    :part: names
 
+.. listing:: gallery/accelerators/to_hardware/first_checks.py
+   :start-at: def late_numbers():
+   :end-before: def events_order_streams():
+
 .. admonition:: The code
    :collapsible: closed
 
    .. listing:: gallery/accelerators/to_hardware/first_checks.py
-      :part: checks
+      :start-at: def events_order_streams():
+      :end-before: # [/checks]
 """
 
 from launcher import launch
@@ -291,11 +308,14 @@ launch("to_hardware/first_checks.py", ranks=2)
 # - **Time.** A time line of this part shows an order. Only a measurement on the device tells whether overlap
 #   gains anything.
 #
-# The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU, an
-# NVIDIA H200, in November 2026, with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by
-# default. They found that, with gloo, ``is_completed`` of a work on the GPU was true before the data had arrived,
-# that a work which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process
-# with ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
+# .. admonition:: The last run on a GPU
+#    :collapsible: closed
+#
+#    The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU, an NVIDIA H200, in
+#    November 2026, with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by default. They
+#    found that, with gloo, ``is_completed`` of a work on the GPU was true before the data had arrived, that a work
+#    which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process with
+#    ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #
 # .. admonition:: After this page you have decided
 #

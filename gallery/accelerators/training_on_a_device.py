@@ -12,8 +12,8 @@ collectives, so that you can decide what to implement first.
 Losses as on the CPU
 --------------------
 
-Each function below trains in one way, on the device that is its first argument. PyTorch chooses the backend by
-that device, so the same code runs on both:
+The worker trains twice in each way of the table below: on the accelerator and on the CPU. A way is a function whose
+first argument is the device. PyTorch chooses the backend by that device, so the same code runs on both:
 
 .. admonition:: The code
    :collapsible: closed
@@ -61,10 +61,12 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # sphinx_gallery_end_ignore
 
 # %%
-# Bits are equal here for three reasons: kernels of the CPU compute for the simulated device, gloo moves the
-# data of both backends, and a sum of two ranks has only one order. On hardware, kernels add in another order,
-# so compare with a tolerance there, and compare the bits of the ranks with each other. ``continued`` saves a
-# checkpoint from the accelerator, and loads it there and on the CPU, so a model can move between both.
+# Bits are equal here for three reasons: kernels of the CPU compute for the simulated device, gloo moves the data of
+# both backends, and a sum of two ranks has only one order. On hardware, kernels add in another order, so compare with
+# a tolerance there, and compare the bits of the ranks with each other.
+#
+# ``continued`` saves a checkpoint from the accelerator, and loads it there and on the CPU, so a model can move
+# between both.
 #
 # What each way asks of a device
 # ------------------------------
@@ -100,34 +102,40 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # --------
 #
 # To cast the inputs of an operation, autocast uses a dispatch key of the device. If nothing is registered for this
-# key, each operation fails under autocast. If only a fallthrough is registered, programs run, but nothing is
-# cast. PyTorch therefore has lists of the operations to cast, and a macro to register them for ``PrivateUse1``.
-# The device uses the lists that CUDA uses. Each of the first four macros names a rule: cast the inputs to the lower
-# type, cast them to float32, ask for a result of float32, or cast the inputs to the widest of their types:
+# key, each operation fails under autocast. If only a fallthrough is registered, programs run, but nothing is cast.
+#
+# So register a rule for each operation that needs one. PyTorch has lists of the operations for each rule, which CUDA
+# uses, too, and a macro to register them for ``PrivateUse1``. Each of the first four macros below names a rule: cast
+# the inputs to the lower type, cast them to float32, ask for a result of float32, or cast the inputs to the widest of
+# their types:
 #
 # .. listing:: extension/simulated_accelerator/src/module.cpp
 #    :part: autocast
 #
-# The losses of ``ddp_with_autocast`` differ from those of ``ddp``, which shows that it casts.
+# In the first table, the losses of ``ddp_with_autocast`` differ from those of ``ddp``, which shows that autocast
+# casts.
 #
 # torch.compile
 # -------------
 #
-# The compiler has two parts. The first records the program as a graph and needs nothing of the device; the
-# backend ``aot_eager`` then runs the graph with the device's own kernels, as in ``compiled_ddp``. The second
-# part, inductor, generates kernels, so it needs a code generator for the device, which a module registers
-# with ``register_backend_for_device``. Since PyTorch 2.15, the compiler calls the function
-# ``_inductor_backend_init`` of the device's module first. In ``torch.sim``, this function raises an error
-# that says what to do instead. Without it, a ``KeyError`` would come out of the compiler.
+# The compiler has two parts. The first records the program as a graph and needs nothing of the device; the backend
+# ``aot_eager`` then runs the graph with the device's own kernels, as in ``compiled_ddp``. The second part,
+# *inductor*, generates kernels, so it needs a code generator for the device, which a module registers with
+# ``register_backend_for_device``.
+#
+# Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
+# raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
 #
 # Compiled programs call *functional collectives*, and so does ``DTensor``. Such a call returns a tensor at once,
 # and ``wait_tensor`` waits for it later. Meanwhile PyTorch keeps your ``Work`` in a registry, whose key is the storage of
 # the result. This asks three things of a ``Work`` in C++:
 #
-# - Each call returns one, whose ``wait()`` makes the current stream wait, on any thread, and without an argument.
-# - It lives as long as the registry needs it. ``wait_tensor`` of the result, or of a view of it, removes it.
-# - If the program never waits, it stays until the process ends, with all that it holds, and PyTorch then warns of
-#   ``unwaited collective calls``. So let go of tensors and events when the operation ends, not in the destructor.
+# - Each call returns a ``Work``, whose ``wait()`` makes the current stream wait, on any thread, and without an
+#   argument.
+# - The ``Work`` lives as long as the registry needs it. ``wait_tensor`` of the result, or of a view of it, removes
+#   the ``Work``.
+# - If the program never calls ``wait_tensor``, the ``Work`` stays until the process ends, with all that it holds. So
+#   let go of tensors and events when the operation ends, not in the destructor.
 #
 # Graphs
 # ------
@@ -141,8 +149,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #   (``cudaThreadExchangeStreamCaptureMode``).
 # - Keep the memory of captured calls as long as the graph, which uses the same addresses in each replay.
 #
-# NCCL's backend does the first since `pytorch#103503 <https://github.com/pytorch/pytorch/pull/103503>`_, and keeps
-# captured works in ``graph_capture_work_refs_``. PyTorch's flight recorder leaves captured calls out.
+# NCCL's backend keeps captured calls from its watchdog since `pytorch#103503
+# <https://github.com/pytorch/pytorch/pull/103503>`_.
 #
 # What does not work
 # ------------------

@@ -9,8 +9,8 @@ that you can choose for your backend, and find programs that expect the other ch
 
 .. diagram:: accelerators/waiting/diagram
 
-The table comes from a worker that holds the communication with a gate, makes each call in another thread, and
-checks whether the call returns:
+To find out who waits, a worker holds the communication with a gate, makes each call in another thread, and checks
+whether the call returns:
 
 .. admonition:: The code
    :collapsible: closed
@@ -40,11 +40,11 @@ assert outputs[0] == outputs[1]
 # The output of a call
 # --------------------
 #
-# **wait() makes the caller's stream wait for the communication.** ``Work.hpp`` promises for ``synchronize``
-# that the caller's streams wait for completion, and the documentation of ``torch.distributed`` promises the
-# same for ``wait`` on CUDA, adding that the CPU is not blocked. Follow the documentation here, because the
-# comment on ``wait`` in ``Work.hpp`` describes only a host that waits. Only the stream that is current at the
-# time of ``wait`` waits. A work has these members:
+# **wait() makes the caller's stream wait for the communication.** Only the stream that is current at the time of
+# ``wait`` waits, and the host goes on. The documentation of ``torch.distributed`` promises this for CUDA; follow it,
+# because the comment on ``wait`` in ``Work.hpp`` describes only a host that waits.
+#
+# In the code of ``simccl``, ``wait`` leaves the streams to ``synchronize``. A work has these members:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -78,10 +78,8 @@ launch("waiting/output.py", ranks=2)
 # Completion
 # ----------
 #
-# **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a
-# loop, and then use the result on any stream. ``Work.hpp`` offers ``synchronize`` to call
-# after such a loop, but in Python it warns that it is being deprecated, so expect programs that do without it. For
-# these, it is not enough that the call was launched:
+# **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a loop, and
+# then use the result on any stream, without a ``wait``. So it is not enough that the call was launched:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :start-at: // The stream has ended the call
@@ -100,8 +98,8 @@ launch("waiting/output.py", ranks=2)
 launch("waiting/completion.py", ranks=2)
 
 # %%
-# With the rule broken, the first answer is already true, and the other stream multiplies a number to which
-# nothing has been added.
+# With the rule broken, ``is_completed`` is true at once, and the other stream multiplies a number to which nothing
+# has been added.
 #
 # Barriers
 # --------
@@ -128,10 +126,11 @@ launch("waiting/barrier.py", ranks=2)
 # Waits with a timeout
 # --------------------
 #
-# A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With an argument,
-# ``wait`` of ``simccl`` therefore polls the event, and raises an error when the timeout has expired. The
-# operation goes on, because this timeout is the caller's own. That of the group belongs to the watchdog,
-# which fails the call and ends the group, as :doc:`order-and-abort` shows.
+# A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With an argument, ``wait``
+# of ``simccl`` therefore polls the event, and raises an error when the timeout has expired.
+#
+# The operation goes on after that error, because the timeout of a ``wait`` is the caller's own. The timeout of the
+# group belongs to the watchdog, which fails the call and ends the group, as :doc:`order-and-abort` shows.
 #
 # With the option ``blocking_wait``, the host waits in each ``wait``. That is slow, but ``wait`` then raises
 # every error of its call, which helps when you look for a bug.
@@ -152,11 +151,9 @@ launch("waiting/barrier.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp``, the header of ``nccl-legacy``, has the same distinctions. ``wait`` without a timeout
-# is ``synchronize``. With one, it blocks the CPU thread until the work is completed, or throws when the timeout has
-# expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks. The header overrides
-# ``blockCurrentStream``, which by default uses a CUDA kernel (``Work.hpp``), to call ``synchronize``; that of the
-# present ``nccl`` does not.
+# ``ProcessGroupNCCL.hpp``, the header of ``nccl-legacy``, has the same distinctions. ``wait`` without a timeout is
+# ``synchronize``. With a timeout, ``wait`` blocks the CPU thread until the work is completed, or throws when the
+# timeout has expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks.
 #
 # .. admonition:: After this page you have decided
 #

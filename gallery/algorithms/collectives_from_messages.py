@@ -2,11 +2,11 @@
 Collectives from messages
 =========================
 
-Sockets, UCX, libfabric and verbs move bytes between two ranks, but have no collectives. If collectives are
-written into one transport, the next transport needs them again, and a new algorithm can be tested only with as many
-ranks as you can start. So this page puts an interface between the two: algorithms are short functions that send and
-receive, and whatever has messages can run them, be it the backend ``tcp``, your transport, or the simulator of
-:doc:`simulated-ranks`.
+Sockets, UCX, libfabric and verbs move bytes between two ranks, but have no collectives. If collectives are written
+into one transport, the next transport needs them again, and a new algorithm can be tested only with as many ranks as
+you can start. So this page puts an interface between algorithms and transports. An algorithm is a short function that
+sends and receives, and the backend ``tcp``, your transport and the simulator of :doc:`simulated-ranks` can all run
+it.
 
 What an algorithm sees
 ----------------------
@@ -22,7 +22,7 @@ these names:
    * - ``net.send(to, bytes)``, ``net.receive(from, bytes)``
      - begins a ``Transfer``, and does not wait; ``co_await`` waits for its end
    * - ``SendReceive``, ``Transfers``
-     - one of each, or any number, which go on side by side
+     - one send and one receive, or any number of transfers, which go on side by side
    * - ``co_await`` of other ``Steps``, ``Together``
      - runs another algorithm as a part of this one, or several side by side
    * - ``net.rank()``, ``net.size()``
@@ -62,10 +62,11 @@ all ranks get copies of one sum, and so the same bits.
 Begin both, then wait
 ---------------------
 
-A transport may copy a small message into a buffer, so that the send ends at once. For a large message, that would take
-too much memory, so its send waits until the other rank has begun to receive. Which messages are large is up to the
-transport. An algorithm must therefore be right even if every send waits for its receive. In the ring, all ranks send
-first, so ``SendReceive`` begins the receive, too, before it waits for either:
+A small message may be copied into a buffer, so that its send ends at once. For a large message, a buffer would take
+too much memory, so the send waits until the other rank has begun to receive. An algorithm cannot know which messages
+are large for a transport, so it must be right even if every send waits for its receive. If all ranks of a ring first
+waited for their sends, no rank would begin to receive. ``SendReceive`` therefore begins the send and the receive
+before it waits for either one:
 
 .. admonition:: ``SendReceive``
    :collapsible: closed
@@ -97,10 +98,10 @@ for line, ranks in zip(ring, (3, 64, 512), strict=True):
 # A ring of ``n`` ranks takes ``2 (n - 1)`` steps, and in each, every rank sends one share. The last column says whether
 # a transport would choose this algorithm, as :doc:`steps-or-bytes` explains.
 #
-# For this table, the simulator moves no data, so an algorithm with a wrong result gets a time, too. With ``check=yes``,
-# there are real bytes, every send waits for its receive, and the results are compared: with 1 to 17 ranks and with 33,
-# with five sizes from 0 bytes on, and with 1 to 4 ranks on a host. Each all-reduce then runs once more with a reduction
-# in which the order counts, and must give all ranks the same bits. Here all algorithms of the frame are checked:
+# For this table, the simulator moves no data, so even an algorithm with a wrong result gets a time. With
+# ``check=yes``, it moves real bytes, lets every send wait for its receive, and compares the results, for groups of up
+# to 33 ranks. Each all-reduce then runs once more with a reduction in which the order counts, and must give all ranks
+# the same bits. Here all algorithms of the frame are checked:
 
 print(simulate("check=yes"))
 
@@ -108,14 +109,14 @@ print(simulate("check=yes"))
 # Three algorithms with a bug
 # ---------------------------
 #
-# To add an algorithm of your own, pass the simulator a header that gives it a name. The first one is an all-gather
-# around the ring. It sends, waits, and then receives:
+# To add an algorithm of your own, pass the simulator a header that gives it a name. The first algorithm with a bug is
+# an all-gather around the ring. It sends, waits, and then receives:
 #
 # .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
 #    :part: sends-first
 #
-# The table shows no problem, because small messages end at once there. The check lets each send wait, as large messages
-# may wait in a network:
+# A table does not show the bug, because no send waits there. The check lets each send wait, as large messages may
+# wait in a network:
 
 wrong = ["collectives_from_messages/wrong.hpp"]
 options = ["operation=all_gather", "algorithm=sends_first", "ranks=3", "bytes=48"]
@@ -128,18 +129,23 @@ except RuntimeError as error:
 
 # %%
 # The simulator finds a deadlock at once, because nothing is left to happen, and names the ranks that wait. The fix is
-# ``SendReceive``. The second algorithm has a loop over all ranks:
+# ``SendReceive``.
+#
+# The second algorithm with a bug is an all-gather in which each rank sends its piece to all ranks in one loop:
 #
 # .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
 #    :part: to-itself
 #
-# The loop must leave out the rank itself, whose piece is only copied, so the interface refuses such a message. The
-# third algorithm is the ring from above, but receives each share into the whole of ``memory``:
+# The bug is that the loop does not leave out the rank itself. Its own piece is only copied, so the interface refuses
+# a message from a rank to itself.
+#
+# The third algorithm is the ring from above, but receives each share into the whole of ``memory``:
 #
 # .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
 #    :part: sizes
 #
-# That is right as long as all shares are equally large. With three ranks and 64 bytes, they have 32, 32 and 0 bytes:
+# That is right as long as all shares are equally large. Three ranks cut 48 bytes into equal shares, but 64 bytes into
+# shares of 32, 32 and 0. The next cell runs the second algorithm, and then the third with both sizes:
 
 from textwrap import fill
 
@@ -171,7 +177,7 @@ for options in (
 #      - The simulator has none for its table: whatever reads them ends the process.
 #    * - Let two steps side by side use two channels, ``Part(net, ranks, 1)``, if they send to the same rank.
 #      - Messages from one rank to another arrive in their order only within a channel.
-#    * - Decide only by what all ranks know: the note of the operation, the ranks and the hosts.
+#    * - Decide only by what all ranks know: the ranks, the hosts, and ``op.note``, which describes the operation.
 #      - Ranks that choose differently wait for messages that no rank sends.
 #    * - Add up each share on one rank, or on all ranks in the same order.
 #      - All ranks must get the same bits.
@@ -189,15 +195,20 @@ for options in (
 #    .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
 #       :part: interface
 #
-# ``MessageTransport``, a base class in ``message_transport.hpp``, turns them into every collective of a backend:
+# ``MessageTransport``, a base class in ``message_transport.hpp``, turns these functions into every collective of a
+# backend. It chooses the algorithm for you, and if two ranks call different collectives, its error names both:
 #
-# .. listing:: extension/frame/c10d_frame/include/frame/message_transport.hpp
-#    :part: collective
+# .. admonition:: ``MessageTransport``
+#    :collapsible: closed
 #
-# ``choice_`` picks the algorithm. ``Noted`` sends a description of the operation before the first message to each rank,
-# and the receiver compares it with its own. So if two ranks call different collectives, the error names both, although
-# no algorithm compares anything. The transport of ``tcp``, the backend of :doc:`sockets`, is derived from this class,
-# and passes the conformance suite with these algorithms.
+#    .. listing:: extension/frame/c10d_frame/include/frame/message_transport.hpp
+#       :part: collective
+#
+#    ``choice_`` picks the algorithm. ``Noted`` sends a description of the operation before the first message to each
+#    rank, and the receiver compares it with its own, so no algorithm compares anything.
+#
+# The transport of ``tcp``, the backend of :doc:`sockets`, is derived from this class, and passes the conformance
+# suite with these algorithms.
 #
 # Exercise
 # --------

@@ -43,8 +43,8 @@ Closed connections
 ------------------
 
 When a process ends in any way, its kernel closes its connections. The other side reads 0 bytes, or its next call
-returns ``ECONNRESET`` or ``EPIPE``. Which of the three comes is chance, so ``tcp`` has one text for all of them. From a
-dead rank on another host, that is the only quick sign.
+returns ``ECONNRESET`` or ``EPIPE``. Which of these comes is chance, so ``tcp`` has one text for all three. For a dead
+rank on another host, a closed connection is the only quick sign.
 
 But a connection closes also when a rank leaves, or gives up because of an error. The text ``it has closed its connection``
 would then be true, and would help no user. So a rank follows two rules:
@@ -52,13 +52,18 @@ would then be true, and would help no user. So a rank follows two rules:
 - A rank that leaves or fails first writes why into the store, and only then closes its connections.
 - A rank that finds a closed connection first asks the store once more, and only then believes it.
 
-.. listing:: extension/tcp_collectives/src/tcp_transport.hpp
-   :start-at: // Before a rank closes
-   :end-before: void announce
+.. admonition:: ``lost``, which asks the store once more
+   :collapsible: closed
 
-``watch_`` is the class ``Watch`` of :doc:`/library/lost-ranks-of-a-library`. It looks at processes of this host,
-reads the list of reasons in the store, and counts heartbeats. The next program loses rank 2 of three ranks in four
-ways, while the others wait for it in a barrier with a timeout of two seconds:
+   .. listing:: extension/tcp_collectives/src/tcp_transport.hpp
+      :start-at: // Before a rank closes
+      :end-before: void announce
+
+   ``watch_`` is the class ``Watch`` of :doc:`/library/lost-ranks-of-a-library`. It looks at processes of this host,
+   reads the list of reasons in the store, and counts heartbeats.
+
+The next program loses rank 2 of three ranks in four ways, while the others wait for it in a barrier with a timeout of
+two seconds:
 
 .. listing:: gallery/algorithms/lost_hosts/lost_ranks.py
    :part: ways
@@ -69,8 +74,8 @@ from launcher import launch, run_program
 run_program("lost_hosts/lost_ranks.py")
 
 # %%
-# The other ranks name the rank and the reason. The stopped rank has all its connections, whose data its kernel
-# still acknowledges, so only the deadline ends that wait.
+# The other ranks name rank 2 and the reason. A stopped rank keeps its connections, and its kernel still acknowledges
+# data, so only the timeout of two seconds ends the wait for it.
 #
 # Without the second rule, the error in the first three ways could be ``it has closed its connection``, which does
 # not say why.
@@ -89,17 +94,20 @@ run_program("lost_hosts/lost_ranks.py")
 #
 #    * - option
 #      - what it ends
-#    * - ``TCP_USER_TIMEOUT``
-#      - a connection whose data has not been acknowledged for 15 seconds
 #    * - ``SO_KEEPALIVE`` with ``TCP_KEEPIDLE``, ``TCP_KEEPINTVL`` and ``TCP_KEEPCNT``
 #      - an idle connection: after 5 seconds of silence a probe, then one every 5 seconds; two without an answer end it,
 #        so 15 seconds in all
-#    * - ``TCP_NODELAY``
-#      - nothing; without it, a small message could wait for the acknowledgement of the one before
 #
-# For an idle connection, Linux also applies ``TCP_USER_TIMEOUT`` and then ignores the count of probes; both say 15
-# seconds. Why 15: a switch that starts again, or a route that changes, may take some seconds, which a training should
+# Why 15 seconds: a switch that starts again, or a route that changes, may take some seconds, which a training should
 # survive. A shorter limit would end jobs that could go on, and a longer one only keeps the machines waiting.
+#
+# Linux sends no such probes while data waits for an acknowledgement. For that there is ``TCP_USER_TIMEOUT``, but it would
+# also end connections to healthy ranks: a rank that computes for a minute does not read meanwhile, and its kernel takes
+# no more data once its buffer is full. So ``tcp`` asks the kernel for the state of each connection on which an
+# operation waits:
+#
+# .. listing:: extension/tcp_collectives/src/addresses.hpp
+#    :part: unanswered
 #
 # To cut two ranks of one machine, the next program gives each of their sockets a filter, which lets the kernel drop
 # every packet that arrives. No right of root is needed, and the connection looks as if the cable were gone:
@@ -116,28 +124,33 @@ run_program("lost_hosts/lost_ranks.py")
 run_program("lost_hosts/cut_off.py")
 
 # %%
-# Rank 1 of the second pair has called nothing, so it has no error. In the first pair, each rank finds the cut
-# by itself. Because both could still reach the store, the reason that came first counts on both.
+# In the first pair, each rank finds the cut by itself. In the second pair, rank 1 has called nothing, so it has no
+# error.
 #
 # Heartbeats in the store
 # -----------------------
 #
-# If the host of a rank is down, its connections need 15 seconds, but the heartbeat in the store only 10. Both are
-# needed: a receive from any rank waits for no connection in particular, so only the heartbeat tells it of a dead
-# rank. And if two hosts reach the store but not each other, the heartbeats go on, so only the connections tell.
-# ``Options.heartbeat`` sets the first limit. Those of the sockets are constants in the code, because they depend on
-# the network more than on the program.
+# A host that is down closes no connection. So each rank also has a heartbeat: it raises a number in the store again
+# and again. The heartbeat shows after 10 seconds that a host is down, the connections only after 15. Both are needed:
 #
-# A rank that can no longer reach the store raises an error after the same time, so both sides of a cut end:
-# :doc:`/library/lost-ranks-of-a-library` shows how.
+# - A receive from any rank waits for no connection in particular, so only the heartbeat tells of a dead rank.
+# - If two hosts reach the store but not each other, their heartbeats go on, so only the connections tell.
+#
+# ``Options.heartbeat`` sets the limit of the heartbeat. The limits of the sockets are constants in the code, because
+# they depend on the network more than on the program.
+#
+# A rank that can no longer reach the store raises an error after the time of the heartbeat, so both sides of a cut
+# end: :doc:`/library/lost-ranks-of-a-library` shows how.
 #
 # Failures that are no deaths
 # ---------------------------
 #
 # A collective is a chain of messages. When it fails on one rank, the others wait for messages that will never be
 # sent, perhaps from a rank that knows nothing of the failure. So the rank that fails tells all through the store, and
-# the whole group fails. What is left of a message that has moved in part would be taken for the next one, so the
-# connection cannot be used again:
+# the whole group fails.
+#
+# After a failure, a message may have moved in part. What is left of this message would be taken for the next one, so
+# the connection cannot be used again:
 #
 # .. admonition:: ``forget``, which marks a connection as broken
 #    :collapsible: closed
@@ -149,9 +162,10 @@ run_program("lost_hosts/cut_off.py")
 # Ranks that do not agree
 # -----------------------
 #
-# A mistake in one rank's options should be found before the group exists, and not at the first deadline. The first
-# two attempts name something that does not exist. In the third, only rank 1 names an algorithm. Rank 1 would send
-# other messages than rank 0 expects, and both would wait for each other:
+# A wrong option of one rank should be found before the group exists, and not at the first deadline. The next worker
+# gives rank 1 wrong options three times. The first two options name something that does not exist. The third names an
+# algorithm on rank 1 only, so rank 1 would send other messages than rank 0 expects, and both would wait for each
+# other:
 #
 # .. listing:: gallery/algorithms/lost_hosts/bad_input.py
 #    :part: attempts
@@ -159,7 +173,8 @@ run_program("lost_hosts/cut_off.py")
 launch("lost_hosts/bad_input.py", ranks=2)
 
 # %%
-# Both ranks raise each error, of which rank 0 prints the reasons. The third one shows what ranks compare:
+# Both ranks raise each error, of which rank 0 prints the reasons. The third error shows what the ranks compare: the
+# protocol, the version of the frame, and the named algorithms.
 #
 # .. admonition:: ``terms``, which ranks compare
 #    :collapsible: closed
@@ -168,9 +183,9 @@ launch("lost_hosts/bad_input.py", ranks=2)
 #       :start-at: // Raise it with
 #       :end-before: // [hello]
 #
-# These terms go first in what a rank publishes in the store, so even a rank whose version publishes other things
-# behind them is named, with both versions. The version of the frame counts, too: it makes the heads of messages, and
-# another version may choose another algorithm for the same size.
+#    These terms go first in what a rank publishes in the store, so even a rank whose version publishes other things
+#    behind them is named, with both versions. The version of the frame counts, too: it makes the heads of messages,
+#    and another version may choose another algorithm for the same size.
 #
 # Exercise
 # --------

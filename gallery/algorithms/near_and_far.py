@@ -9,8 +9,9 @@ between hosts as it must. This page shows two ways to keep bytes near, and compa
 Halving from the near end
 -------------------------
 
-In the first step of halving, partners exchange half of the tensor, and in each further step half as much. Because the
-algorithm is right in any order of the partners, let the largest pieces go to the nearest rank:
+In the first step of the halving that :doc:`steps-or-bytes` shows, partners exchange half of the tensor, and in each
+further step half as much. Because the algorithm is right in any order of the partners, let the largest pieces go to
+the nearest rank:
 
 .. diagram:: algorithms/near_and_far/diagram
 
@@ -21,9 +22,9 @@ neighbour:
    :start-at: const auto partner = [&]
    :end-at: };
 
-The simulator of :doc:`simulated-ranks` counts what passes between hosts. Unless told otherwise, it gives each host 8
-ranks and one card with 400 Gbit/s in each direction. Between hosts, a message takes 5 microseconds more than its bytes;
-within a host, it takes 1 microsecond more, and each rank sends at 20 GB/s:
+The simulator of :doc:`simulated-ranks` counts what passes between hosts. By default, each host has 8 ranks and one
+card with 400 Gbit/s in each direction. A message takes 5 microseconds more than its bytes between hosts, and 1
+microsecond more within a host:
 """
 
 from shared.tables import print_table, rows, size, time_and_choice
@@ -47,10 +48,12 @@ assert sent["halving", "1048576"] == 8 * sent["halving_near", "1048576"] == 8 * 
 # sphinx_gallery_end_ignore
 
 # %%
-# A star marks the choice of a transport. ``halving_near`` sends 14 times the tensor, the least for 8 hosts that share
-# the sums equally: each host sends 7/8 of the tensor to be added, and 7/8 as results. The ring sends little more,
-# because 7 of 8 ranks have their next rank on the same host. For 1 MiB it has too many steps. For 16 MiB it is a little
-# faster than the choice, which does not know how fast the links are.
+# Between hosts, ``halving_near`` sends 14 times the tensor, the least for 8 hosts that share the sums equally: each
+# host sends 7/8 of the tensor to be added, and 7/8 as results. The ring sends little more, because 7 of 8 ranks have
+# their next rank on the same host.
+#
+# A star marks the algorithm that a transport chooses. For 1 MiB, the ring has too many steps. For 16 MiB, the ring is
+# a little faster than the choice, which does not know how fast the links are.
 #
 # One card for all ranks of a host
 # --------------------------------
@@ -64,16 +67,15 @@ for hosts in (64, 16, 8, 2, 1):
 print_table(table, time_and_choice, across="hosts")
 
 # %%
-# Doubling and halving get slower as more ranks share a card, although more of their steps stay near, until no message
-# needs the card. Near-first halving hardly changes, because with ``r`` ranks on a host, each exchanges only
-# ``1/r`` of the tensor with other hosts.
+# Doubling and halving get slower as more ranks share a card, although more of their steps stay near. Only on a single
+# host does no message need the card. Near-first halving hardly changes, because with ``r`` ranks on a host, each rank
+# exchanges only ``1/r`` of the tensor with other hosts.
 #
 # Two levels
 # ----------
 #
-# The other way is to run one algorithm within each host and another between hosts. ``Hosts`` sorts the ranks by
-# ``net.host``: ``mine`` are the ranks of this host, ``leaders`` the first ranks of all hosts, and ``peers`` the ranks
-# with the same place on each host:
+# The other way to keep bytes near is to run one algorithm within each host and another between hosts. So each rank
+# sorts the ranks by ``net.host``: ``mine`` are the ranks of its host, and ``leaders`` the first ranks of all hosts:
 #
 # .. admonition:: ``Hosts``
 #    :collapsible: closed
@@ -82,13 +84,14 @@ print_table(table, time_and_choice, across="hosts")
 #       :part: hosts
 #
 # In ``two_level``, a tree brings the sum of each host to its leader, the leaders run ``doubling``, and a tree spreads
-# the result. ``Part`` makes a group of some ranks, so each level is an algorithm that exists already:
+# the result. ``Part`` makes a group of some ranks, so each level is an algorithm that exists already. ``on_sums``
+# makes the operation of the leaders, which must not divide for ``AVG`` again:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
 #    :part: two-level
 #
-# The leaders handle the whole tensor while the other ranks wait. In ``two_level_shares``, each rank of a host adds up
-# one share, together with its peers:
+# While the leaders of ``two_level`` handle the whole tensor, the other ranks wait. In ``two_level_shares``, each rank
+# of a host adds up one share, together with its peers, the ranks that have the same place on the other hosts:
 #
 # .. admonition:: ``two_level_shares``
 #    :collapsible: closed
@@ -96,11 +99,10 @@ print_table(table, time_and_choice, across="hosts")
 #    .. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
 #       :part: two-level-shares
 #
-# If hosts have different numbers of ranks, some shares have no peers, so it runs ``two_level``. In both, ``on_sums``
-# makes an inner operation that does not divide for ``AVG`` again.
+# If hosts have different numbers of ranks, some shares have no peers, so ``two_level_shares`` runs ``two_level``.
 #
-# Which one is faster depends on the size and the link. The first table has the links from above, the second has 1
-# millisecond and 1 Gbit/s between hosts:
+# Which algorithm is the fastest depends on the size and the link. The first table has the links from above, the
+# second has 1 millisecond and 1 Gbit/s between hosts:
 
 ALL = "algorithm=doubling,halving_near,two_level,two_level_shares"
 SIZES = "bytes=8,65536,1048576,16777216"
@@ -110,9 +112,11 @@ print_table(rows(ALL, "ranks=64", SIZES, "latency=1000", "rate=1"), time_and_cho
 # %%
 # On the slow links, ``two_level`` is the fastest for 64 KiB: like doubling, it takes three steps between hosts, but
 # with one message on each card instead of eight. For 8 bytes, the card hardly matters, and doubling is a little
-# faster. For large tensors, two levels with shares send the same bytes between hosts as near-first halving, and their
-# times are close. Near-first halving is at its best where the number of ranks is a power of two, and shares need
-# equally many ranks on each host.
+# faster.
+#
+# For large tensors, ``two_level_shares`` sends the same bytes between hosts as ``halving_near``, and their times are
+# close. So choose by the layout: ``halving_near`` is at its best where the number of ranks is a power of two, and
+# ``two_level_shares`` needs equally many ranks on each host.
 #
 # From 64 to 4,096 ranks
 # ----------------------
@@ -157,7 +161,7 @@ assert table[2]["between"] == table[0]["between"] and table[3]["between"] == tab
 
 # %%
 # All results are right, so no test of results finds this bug, and only the bytes between hosts show it. ``two_level``
-# and ``two_level_shares`` ask ``net.host``, so the numbers do not matter to them.
+# and ``two_level_shares`` ask ``net.host``, so the numbers of the ranks do not matter to these algorithms.
 #
 # Exercise
 # --------

@@ -23,17 +23,17 @@ from result_table import show_table
 print(recorded.machine)
 
 # %%
-# All links have 1 millisecond and 200 Mbit/s. The first table is for eight hosts with one rank each, the second for two
-# hosts with two ranks each. An all-reduce takes these milliseconds; the deviation is that of the prediction from the
-# median:
+# All links have 1 millisecond and 200 Mbit/s. The first table is for eight hosts with one rank each, the second for
+# two hosts with two ranks each. A row has the least and the median time of an all-reduce, and the predicted time, all
+# in milliseconds. The deviation is that of the prediction from the median:
 
 for hosts, ranks in recorded.PREDICTED:
     show_table(*recorded.predictions(hosts, ranks))
 
 # %%
-# The next table counts the predictions that deviate from the median, or from the least time, by at most 20 %. It
-# also takes pairs of algorithms with the same size whose predictions differ by more than 20 %, and counts those that
-# were measured in that order:
+# How far can you trust such predictions? The next table counts those that deviate from the median, or from the least
+# time, by at most 20 %. For the last column, it takes pairs of algorithms with the same size whose predictions differ
+# by more than 20 %, and counts the pairs that were measured in the predicted order:
 
 show_table(*recorded.counts())
 
@@ -45,17 +45,19 @@ show_table(*recorded.counts())
 # The model and the hosts
 # -----------------------
 #
-# The simulator knew the latency and the rate of the links. One number was fitted: ``overhead``, the time for each
-# send and each receive, which is in the line about the machine. It comes from a single measurement: the least time in
-# which two ranks on two hosts reduce 4 bytes. What this takes longer than the latency is twice the overhead. So the
-# overhead also stands for what the model lacks: threads that wake up, TCP, and a program that forwards packets. It is
-# far more than the default, 0.2 microseconds.
+# For its predictions, the simulator knew the latency and the rate of the links. Only ``overhead``, the time for each
+# send and each receive, was fitted; the line about the machine shows it. It comes from a single measurement, the
+# least time in which two ranks on two hosts reduce 4 bytes: what this all-reduce takes longer than the latency is
+# twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP, and a program
+# that forwards packets.
 #
-# A host is a set of namespaces, as in :doc:`/library/several-hosts`. Its interface is a *TUN* device, which hands
-# packets to a program instead of a cable. One program forwards the packets of all hosts: a card sends and receives
-# one packet after another, at the rate, and the latency lies between. That is the model of the simulator, but with
-# real packets, TCP and processors. Use such hosts in your tests, too. They need Linux, ``/dev/net/tun``, and root or
-# user namespaces. The next program sends two messages over a link of 20 milliseconds and 10 Mbit/s:
+# A simulated host is a set of namespaces, as in :doc:`/library/several-hosts`. Its interface is a *TUN* device, which
+# hands packets to a program instead of a cable. One program forwards the packets of all hosts: a card sends and
+# receives one packet after another, at the rate, and the latency lies between. That is the model of the simulator,
+# but with real packets, TCP and processors.
+#
+# Use such hosts in your tests, too. They need Linux, ``/dev/net/tun``, and root or user namespaces. The next program
+# sends two messages over a link of 20 milliseconds and 10 Mbit/s:
 #
 # .. admonition:: Two hosts and two messages
 #    :collapsible: closed
@@ -76,9 +78,10 @@ run_program("predictions/slow_link.py")
 # ``tcp`` and gloo
 # ----------------
 #
-# Now ``tcp`` chooses its algorithms. A cell says how many times as long as ``tcp`` gloo takes: once with the medians,
-# once with the least times, the smaller number first. Sizes are those of a rank's input. ``2 x 1`` is two hosts with
-# one rank each; links have 1 Gbit/s and 1 millisecond. Below are the cases in which gloo is ahead by both numbers:
+# In this comparison, ``tcp`` chooses its algorithms. Each cell is the time of gloo divided by that of ``tcp``, once
+# with the medians and once with the least times, the smaller number first, so above 1, ``tcp`` is faster. Sizes are
+# those of a rank's input. ``2 x 1`` is two hosts with one rank each, and links have 1 Gbit/s and 1 millisecond. The
+# line below the tables counts the cases in which gloo is ahead by both numbers:
 
 for hosts, ranks in recorded.COMPARED:
     show_table(*recorded.beside_gloo(hosts, ranks))
@@ -94,33 +97,33 @@ assert between[2]["reduce_scatter", "16777216"][0] > 1.3
 # sphinx_gallery_end_ignore
 
 # %%
-# The reasons lie mostly in the algorithms:
+# The reasons for these ratios lie mostly in the algorithms:
 #
 # - *Steps*: for an all-reduce of any size, gloo runs a ring. For a small one, ``tcp`` needs a single step between two
 #   hosts, however many ranks they have.
-# - *Bytes*: PyTorch's gloo backend makes a reduce-scatter of an all-reduce, of which a rank keeps its share. That
-#   is about twice as many bytes as it must send, so even large tensors take longer.
+# - *Bytes*: for a reduce-scatter, PyTorch's gloo backend runs an all-reduce, and each rank keeps its share of the
+#   result. That is about twice as many bytes as a rank must send, so even large tensors take longer.
 # - *Hosts*: for a broadcast with two ranks on each host, gloo's tree sends from rank 0 to rank 1, and then from both
 #   to the other host. 16 MiB cross the same link twice, which takes at least 268 milliseconds. The chain of ``tcp``
 #   sends them once.
 # - *No choice*: in an all-to-all, each piece must go to its rank. gloo sends all pieces at once, and ``tcp`` does the
-#   same up to 256 KiB a piece in small groups. There, and for large tensors on one host, costs of copies and threads
-#   remain, so either backend may be ahead.
+#   same up to 256 KiB a piece in small groups. In these cases, and for large tensors on one host, costs of copies and
+#   threads remain, so either backend may be ahead.
 #
 # Between two hosts with one rank each, the ratio nears 1 for a large all-reduce or broadcast, because the link is the
 # limit. A host must receive 16 MiB, which takes at least 134 milliseconds at 1 Gbit/s, whatever the software does.
 #
-# A broadcast is measured with an answer: after each one, all ranks meet in a barrier of ``tcp``. Without it, the root
-# would begin the next broadcast before the last one has arrived, so a loop would measure only how fast the root can
-# send, which may be less than a latency. The barrier takes the same time for both backends, so it draws the ratios of
-# small broadcasts nearer to 1.
+# A broadcast is measured with an answer: after each broadcast, all ranks meet in a barrier of ``tcp``. Without this
+# barrier, the root would begin the next broadcast before the last one has arrived, so a loop would measure only how
+# fast the root can send. The barrier takes the same time for both backends, so it draws the ratios of small
+# broadcasts nearer to 1.
 #
 # Shared memory inside a host
 # ---------------------------
 #
-# Ranks of one host also talk through sockets, although they could share memory. To see what memory would save, divide
-# the time of an all-reduce on one host by its time with two hosts and two ranks on each. Two ranks have a processor
-# each, but four ranks share two of them, and all their messages stay on the host:
+# Ranks of one host also talk through sockets, although they could share memory. To see what memory would save, the
+# next table divides the time of an all-reduce on one host by its time on two hosts with two ranks each. On one host,
+# two ranks (``1 x 2``) have a processor each, and four ranks (``1 x 4``) share two processors:
 
 show_table(*recorded.inside_hosts())
 
@@ -130,11 +133,12 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # sphinx_gallery_end_ignore
 
 # %%
-# On two hosts, the part inside a host lies between both columns. Memory that took no time at all would save no more
-# than the second column, because the rest is spent between the hosts. We also tried rings of bytes in shared memory
-# instead of sockets: an all-reduce on one host became a little faster, and on two hosts we measured no difference.
-# Therefore ``tcp`` keeps its sockets, and ranks that are all on one host can use ``shm``. If your links are faster, or
-# your hosts have more ranks, compute these shares first.
+# On two hosts, the part of the time that is spent inside a host lies between these two columns. Memory that took no
+# time at all would save no more than the column ``1 x 4``, because the rest is spent between the hosts.
+#
+# We also tried rings of bytes in shared memory instead of sockets: an all-reduce on one host became a little faster,
+# and on two hosts we measured no difference. Therefore ``tcp`` keeps its sockets, and ranks that are all on one host
+# can use ``shm``. If your links are faster, or your hosts have more ranks, compute the shares of this table first.
 #
 # What ruins a measurement
 # ------------------------
@@ -168,8 +172,8 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 #
 # On your own machines, let one program compare groups of ``tcp`` whose options name different ``algorithms``, as in
 # :doc:`your-own-algorithm`. For a prediction, measure two ranks on two hosts: an all-reduce of 4 bytes gives the
-# latency and twice the overhead together. One of 64 MiB gives the rate, because the tensor crosses the link once in
-# each direction.
+# latency and twice the overhead together. An all-reduce of 64 MiB gives the rate, because the tensor crosses the link
+# once in each direction.
 #
 # .. admonition:: After this page you have decided
 #

@@ -56,7 +56,7 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 #    * - ``ranks``, ``bytes``
 #      - one or several numbers; the bytes are those of the whole tensor, with the pieces of all ranks
 #    * - ``hosts``
-#      - their number; by default, each has 8 ranks
+#      - the number of hosts; by default, each has 8 ranks
 #    * - ``latency``
 #      - between two hosts, in microseconds; 5 by default
 #    * - ``rate``
@@ -67,8 +67,6 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 #      - no table; the algorithms run with real bytes, and their results are checked
 #    * - a path
 #      - a header with algorithms of your own
-#
-# In a clone of this site, ``make simulate RANKS=64,512`` does the same.
 #
 # A message is three events
 # -------------------------
@@ -101,8 +99,11 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 #
 # .. diagram:: algorithms/simulated_ranks/diagram
 #
-# .. listing:: extension/frame/c10d_frame/simulator/simulation.hpp
-#    :part: happen
+# .. admonition:: The three events in code
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/simulator/simulation.hpp
+#       :part: happen
 #
 # So you can check a prediction by hand. A message of 1 MiB takes 0.2 + 5 + 0.2 microseconds, and 20.97 more for
 # its bytes. A broadcast to one other host is exactly one message:
@@ -123,9 +124,9 @@ print(simulate(*broadcast, "ranks=2", "hosts=2", "bytes=8,1048576"))
 print(simulate("operation=gather", "ranks=9", "hosts=9", "bytes=9437184"))
 
 # %%
-# This is 8 times 20.97 microseconds for the bytes, and 5.4 once, although it would count as a single step. In the
-# same way, eight ranks of one host that send to other hosts wait for their common card, so that the layout of the
-# ranks decides, as :doc:`near-and-far` shows.
+# The time is 8 times 20.97 microseconds for the bytes, and only once 5.4 for the latency and the processors, although
+# a gather counts as a single step. In the same way, eight ranks of one host that send to other hosts wait for their
+# common card, so that the layout of the ranks decides, as :doc:`near-and-far` shows.
 #
 # Virtual time
 # ------------
@@ -153,16 +154,12 @@ print(simulate("operation=gather", "ranks=9", "hosts=9", "bytes=9437184"))
 # Without bytes, a wrong result goes unnoticed. So ``check=yes`` runs the same functions with real bytes on few
 # ranks, where every send waits for its receive, as :doc:`collectives-from-messages` explains.
 #
-# An algorithm sees only addresses, sizes and two functions that reduce. Its headers include nothing of PyTorch, so
-# the simulator compiles in seconds. With the methods of a ``c10d::Backend``, it would need tensors, a process
-# group for each rank, and far more time to compile.
-#
 # Deadlocks
 # ---------
 #
-# Real ranks that wait for each other look like slow ranks, until a timeout. In the simulator, a deadlock is
-# certain as soon as no event is left. It then lists which rank waits for which. In this barrier, each rank waits
-# for the previous one:
+# Real ranks that wait for each other look like slow ranks, until a timeout. In the simulator, a deadlock is certain
+# as soon as no event is left, and the error lists which rank waits for which. In this barrier, each rank waits for
+# the previous one:
 #
 # .. listing:: gallery/algorithms/simulated_ranks/token.hpp
 #    :part: token

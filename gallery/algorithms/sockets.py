@@ -52,7 +52,7 @@ from launcher import launch, run_program
 launch("sockets/four_ranks.py", ranks=4)
 
 # %%
-# Each rank has the sum, and the message of the rank before it: the sum and that rank's number.
+# Each rank has the sum, and the message of the rank before it, which is the sum plus that rank's number.
 #
 # Addresses and a token in the store
 # ----------------------------------
@@ -66,8 +66,7 @@ launch("sockets/four_ranks.py", ranks=4)
 #    .. listing:: extension/tcp_collectives/src/connect.hpp
 #       :part: publish
 #
-# The frame erases these keys when all ranks have connected. Between two ranks, the one with the larger number
-# calls, so that they do not call each other at the same time.
+# Between two ranks, the one with the larger number calls, so that they do not call each other at the same time.
 #
 # Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
 # port before. So a caller first says hello: the token of the rank that it calls, its own number, and a channel. The
@@ -84,8 +83,10 @@ launch("sockets/four_ranks.py", ranks=4)
 #       :part: stranger
 #
 # A stranger may also say nothing, and would hold up a rank that waits for its hello. So a rank reads from all callers
-# side by side, and closes its port when the last rank has come. The token does not hide anything: messages cross
-# the network as they are. So use ``tcp``, like NCCL and gloo, only in a network that you trust.
+# side by side, and closes its port when the last rank has come.
+#
+# The token does not hide anything: messages cross the network as they are. So use ``tcp``, like NCCL and gloo, only
+# in a network that you trust.
 #
 # The network interface
 # ---------------------
@@ -130,16 +131,15 @@ launch("sockets/four_ranks.py", ranks=4)
 launch("sockets/connections.py", ranks=4)
 
 # %%
-# The three threads are those of any group in the frame: one moves data while the program computes, one calls back,
-# and one watches the other ranks. Their number does not grow with the ranks, because no thread belongs to a
-# connection.
+# Each of the four ranks has three connections to each of the three others, nine in all. The three threads are those
+# of any group in the frame: one moves data while the program computes, one calls back, and one watches the other
+# ranks. Their number does not grow with the ranks, because no thread belongs to a connection.
 #
 # Nonblocking sockets
 # -------------------
 #
-# All sockets are nonblocking: a call moves what the kernel takes or has, and otherwise fails with ``EAGAIN``. A
-# transfer joins the queue of its connection. If it is the first one there, and the kernel has not refused lately, it
-# tries at once:
+# One connection must not hold up the others. So all sockets are nonblocking: a call moves what the kernel takes or
+# has, and otherwise fails with ``EAGAIN``. A transfer therefore waits in a queue of its connection:
 #
 # .. admonition:: ``begin``, which queues a transfer
 #    :collapsible: closed
@@ -147,10 +147,12 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/tcp_collectives/src/sockets.hpp
 #       :part: begin
 #
+#    A transfer that is the first in its queue is tried at once, unless the kernel has refused lately.
+#
 # A look at all connections must not cost a system call for each. So one *epoll*, an object of the kernel, watches all
-# of them. It is edge-triggered (``EPOLLET``): it reports a socket once when it becomes ready, and ``is_ready``
-# remembers that until the kernel refuses. A look is then one call of ``epoll_wait``, with 3 connections as with
-# 3,000:
+# of them, and a look is one call of ``epoll_wait``, with 3 connections as with 3,000. The epoll is edge-triggered
+# (``EPOLLET``): it reports a socket once when it becomes ready, and ``is_ready`` remembers that until the kernel
+# refuses. In the listing, a ``Line`` is a connection with its two queues:
 #
 # .. listing:: extension/tcp_collectives/src/sockets.hpp
 #    :part: progress
@@ -167,10 +169,10 @@ launch("sockets/connections.py", ranks=4)
 # Sleep on a descriptor
 # ---------------------
 #
-# When nothing can move, the thread should sleep. An epoll is itself a file descriptor that can be polled, but a thread
-# must also wake when another thread has begun an operation, and several threads of a program may wait for results. The
-# class ``FileBell`` of the frame solves both: one thread polls the epoll and an *eventfd*, a descriptor that another
-# thread can ring, and the others wait for a condition variable.
+# When nothing can move, the thread should sleep, but wake when a socket is ready, and also when another thread has
+# begun an operation. Besides, several threads of a program may wait for results. In the class ``FileBell`` of the
+# frame, one thread therefore polls two descriptors: the epoll, which is a file descriptor itself, and an *eventfd*,
+# which another thread can ring. The others wait for a condition variable.
 #
 # What arrives between the last look and the sleep must still wake the thread. So ``rest`` reads the count of rings,
 # looks once more, and sleeps only if no thread has rung since:
@@ -181,7 +183,10 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
 #       :part: file-bell
 #
-# If your library has such a descriptor, pass it to ``rest``:
+#    What a library must do before each sleep is the argument ``arm`` of ``rest``.
+#
+# If your library has a descriptor that can be polled, pass it to ``rest``, and do before each sleep what the last
+# column says:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -199,8 +204,7 @@ launch("sockets/connections.py", ranks=4)
 #      - that of a completion channel
 #      - ``ibv_req_notify_cq``, then look once more
 #
-# The last column is the argument ``arm`` of ``rest``. A library without a descriptor needs a thread that polls, as
-# :doc:`/library/which-thread-calls` shows.
+# A library without a descriptor needs a thread that polls, as :doc:`/library/which-thread-calls` shows.
 #
 # Flow control
 # ------------

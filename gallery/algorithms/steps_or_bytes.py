@@ -10,8 +10,8 @@ size, which number of ranks, and which dtype.
 Doubling
 --------
 
-After the first step, each rank has the sum of two ranks, then of four, then of eight. So 64 ranks need only 6 steps,
-but in each of them, a rank sends the whole tensor:
+To take few steps, let pairs of ranks exchange their whole tensors. After the first step, each rank has the sum of two
+ranks, then of four, then of eight. So 64 ranks need only 6 steps, but in each of them, a rank sends the whole tensor:
 
 .. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
    :start-at: inline Steps doubling_core
@@ -23,9 +23,9 @@ counts.
 Halving
 -------
 
-If two partners share a sum, each sends half of the tensor and adds up the other half. In the next step, each shares its
-half with another partner. After 6 steps, each of 64 ranks has the sum of one share, and 6 steps back bring the shares
-together:
+To send fewer bytes, let two partners share the work: each sends half of the tensor, and adds up the other half. In
+the next step, each shares its half with another partner. After 6 steps, each of 64 ranks has the sum of one share,
+and 6 steps back bring the shares together:
 
 .. diagram:: algorithms/steps_or_bytes/diagram
 
@@ -99,16 +99,17 @@ assert ends["doubling", "67108864"] > 4 * ends["ring", "67108864"]
 # sphinx_gallery_end_ignore
 
 # %%
-# For small tensors, few steps win, and for large ones, few bytes. To estimate the limit between them, set the formulas
-# for doubling and halving equal: ``s (log2 n - 2) / rate = latency * log2 n``. With 64 ranks, ``s`` is then about 1.5
-# times the bytes that a card sends during one latency. On links with 1 millisecond and 1 Gbit/s, that is 188 KB:
+# For small tensors, few steps win, and for large ones, few bytes. To estimate the size from which halving wins,
+# compare it with doubling: halving costs ``log2 n`` latencies more, and saves the bytes of about ``log2 n - 2``
+# tensors. Both take the same time if ``s (log2 n - 2) / rate = latency * log2 n``. With 64 ranks, ``s`` is then about
+# 1.5 times the bytes that a card sends during one latency. On links with 1 millisecond and 1 Gbit/s, that is 188 KB:
 
 slow = "latency=1000", "rate=1"
 print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across="bytes")
 
 # %%
-# On the fast links, the formula gives 375 KB, but the limit is near 100 KB. There, adding at 20 GB/s takes more time
-# than sending at 50 GB/s, and in doubling, each rank adds six tensors, not one.
+# On the fast links of the first table, the formula gives 375 KB, but halving wins from about 100 KB. There, adding at
+# 20 GB/s takes more time than sending at 50 GB/s, and in doubling, each rank adds six tensors, not one.
 #
 # Do not rely on the times of ``direct``, as :doc:`predictions` explains. In the simulator, 63 messages that reach one
 # card at the same time follow each other without loss. In a real network, a switch may have to drop some of them.
@@ -116,8 +117,9 @@ print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across
 # Any number of ranks
 # -------------------
 #
-# Doubling and halving need a power of two. With 48 ranks, 32 of them take the steps. Each of the other 16 gives its
-# input to a neighbour before, and gets the result from it at the end, which is the whole tensor twice more:
+# Doubling and halving need a power of two. Of 48 ranks, only 32 therefore take the steps. Each of the other 16 ranks
+# first gives its input to a neighbour, and at the end gets the result from this neighbour, so the whole tensor is
+# sent twice more:
 #
 # .. admonition:: ``folded``
 #    :collapsible: closed
@@ -125,7 +127,9 @@ print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across
 #    .. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
 #       :part: folded
 #
-# ``Part`` renumbers the 32 ranks from 0. For a large tensor, the ring is now faster than halving:
+#    ``Part`` renumbers the 32 ranks from 0.
+#
+# For a large tensor, the ring is now faster than halving:
 
 print_table(rows(ALGORITHMS, "ranks=48", "hosts=48", SIZES), time, across="bytes")
 
@@ -133,10 +137,14 @@ print_table(rows(ALGORITHMS, "ranks=48", "hosts=48", SIZES), time, across="bytes
 # Other collectives
 # -----------------
 #
-# An all-gather around the ring passes on one piece in each step, while ``bruck`` sends all the pieces that a rank has,
-# so their number doubles. In a broadcast, ``binomial`` sends the whole tensor down a tree, and ``chain`` sends chunks
-# from rank to rank. ``scatter_gather`` sends shares down the tree, which a ring then brings together. The sizes are
-# those of the whole tensor, which has 64 pieces in the all-gather:
+# Other collectives have the same choice between few steps and few bytes:
+#
+# - *All-gather*: ``ring`` passes on one piece in each step, while ``bruck`` sends all the pieces that a rank has, so
+#   their number doubles.
+# - *Broadcast*: ``binomial`` sends the whole tensor down a tree, and ``chain`` sends chunks from rank to rank.
+#   ``scatter_gather`` sends shares down the tree, which a ring then brings together.
+#
+# The sizes are those of the whole tensor, which has 64 pieces in the all-gather:
 
 for operation in "all_gather", "broadcast":
     options = f"operation={operation}", "ranks=64", "hosts=64", SIZES
@@ -158,11 +166,10 @@ for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
     print(f"{dtype}: {total.item():.0f}")
 
 # %%
-# With 8 bits, the sum stops at 16 or at 8, so it is wrong for larger groups. ``combines_in_steps`` in ``note.hpp``
-# therefore says which reductions may combine two at a time: all of integers and of types with 16 bits or more, but of
-# floating-point types with 8 bits only MIN and MAX, which do not round. For all others, a transport runs ``direct``,
-# where one rank has all inputs of a share, combines them as ``float32``, and rounds once. If ``bfloat16`` is not exact
-# enough for your gradients, reduce them in ``float32``.
+# With 8 bits, the sum stops at 16 or at 8, so it is wrong for larger groups. The frame therefore combines
+# floating-point types with 8 bits two at a time only for MIN and MAX, which do not round. For their other reductions,
+# a transport runs ``direct``, where one rank has all inputs of a share, combines them as ``float32``, and rounds
+# once. If ``bfloat16`` is not exact enough for your gradients, reduce them in ``float32``.
 #
 # A result has the same bits on all ranks, but not with all algorithms: a ring adds in another order than a tree. So the
 # last bits of a loss can change with the layout of the hosts, unless the program names an algorithm that ignores hosts.
@@ -171,16 +178,16 @@ for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 # --------------------------
 #
 # All ranks must choose the same algorithm, so they decide by what all know: the bytes, the ranks and the hosts, and
-# not by a measured latency:
+# not by a measured latency. The names ``two_level`` and ``halving_near`` stand for algorithms for hosts with several
+# ranks, which :doc:`near-and-far` explains; where each host has one rank, ``halving_near`` takes as long as
+# ``halving``. ``has_levels`` tells whether a group has several hosts, and several ranks on at least one of them:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/algorithms/algorithms.hpp
 #    :start-at: static const char* all_reduce_for
 #    :end-before: // [/sizes]
 #
-# :doc:`near-and-far` explains ``two_level`` and ``halving_near``, which takes as long as ``halving`` where each host
-# has one rank. No limit is right for all links. A test compares the choice with the fastest algorithm on three
-# simulated links, and fails if the choice takes three times as long. If you know your machines, name algorithms
-# instead: the option ``algorithms`` of ``tcp`` takes ``all_reduce=ring,broadcast=chain``.
+# No limit is right for all links. If you know your machines, name algorithms instead: the option ``algorithms`` of
+# ``tcp`` takes ``all_reduce=ring,broadcast=chain``.
 #
 # Exercise
 # --------

@@ -16,9 +16,9 @@ grid of ``r`` rows and ``c`` columns instead, with a small ring in each row and 
 .. diagram:: algorithms/your_own_algorithm/diagram
 
 First, each row adds up its tensors, of which each rank keeps one share. Then each column adds up this share of all
-rows, and finally each row collects the shares. A rank sends as many bytes as in the ring, but takes only
-``2 (c - 1) + 2 (r - 1)`` steps: 126 with 1,000 ranks, in place of 1,998. In 2018, Mikami and others trained with
-such a grid, and called it *2D-torus all-reduce*.
+rows, and finally each row collects the shares. A rank sends as many bytes as in the ring, but takes only ``2 (c - 1)
++ 2 (r - 1)`` steps: with 1,000 ranks in 25 rows and 40 columns, 126 in place of 1,998. In 2018, Mikami and others
+trained with such a grid, and called it *2D-torus all-reduce*.
 
 A function, and a line that registers it
 ----------------------------------------
@@ -61,11 +61,12 @@ header = "your_own_algorithm/grid.hpp"
 print(simulate("algorithm=grid", "check=yes", headers=[header]))
 
 # %%
-# These are groups of 1 to 17 ranks and of 33, with five sizes, and 1 to 4 ranks on a host. Half of the runs have a
-# reduction in which the order counts, so they also prove that all ranks get the same bits.
+# The check runs groups of 1 to 17 ranks and of 33, with five sizes, and 1 to 4 ranks on a host. Half of the runs have
+# a reduction in which the order counts, so they also prove that all ranks get the same bits.
 #
-# Such a check is worth something only if it fails. The most likely bug is a plain copy of ``op`` in place of
-# ``on_sums``, because its reduction divides for ``AVG`` a second time. The next cell makes that change:
+# Such a check is worth something only if it fails when the function is wrong. The most likely bug is a plain copy of
+# ``op`` in place of ``on_sums``, because the reduction of ``op`` divides for ``AVG`` a second time. The next cell
+# makes that change:
 
 import tempfile
 from pathlib import Path
@@ -210,14 +211,14 @@ for name in ["ring", "grid"]:
 #
 # PyTorch's own tutorial on backends names two algorithms as reasons to write one: Herring of AWS (2020) and the
 # Reduction Server of Google (2021). Both let servers add up the gradients. In a ring, each worker sends its tensor
-# almost twice: once to add up, and once to distribute the sums. With servers, it sends the tensor once and
-# receives the sum once, which halves what it sends. The price is extra machines that only add, and whose network
-# must carry what all workers send.
+# almost twice: once to add up, and once to distribute the sums. With servers, a worker sends the tensor once and
+# receives the sum once, which halves what it sends.
 #
-# Such a server cannot be a rank of a c10d group, because every rank passes a tensor to every all-reduce. A rank
-# with zeros as its tensor would have to make each call of the training program, and ``AVG`` would divide by too
-# many ranks. A group can express ranks that train and serve: in ``direct``, each rank adds up one share for all.
-# But then one card carries both, and nothing is halved.
+# The price is extra machines that only add, and whose network must carry what all workers send.
+#
+# Such a server cannot be a rank of a c10d group, because every rank passes a tensor to every all-reduce. A rank with
+# zeros as its tensor would have to make each call of the training program, and ``AVG`` would divide by too many
+# ranks.
 #
 # So servers belong below the group, where the transport of each rank connects to processes that are no ranks.
 # Google's Reduction Server, for example, is a plug-in of NCCL. On the frame of this site, it would be a transport
@@ -228,7 +229,7 @@ for name in ["ring", "grid"]:
 # --------
 #
 # With 8 bytes on 1,000 ranks, the grid takes about nine times as long as ``doubling``, but the option names one
-# algorithm for all sizes. Write one that leaves small tensors to ``doubling``.
+# algorithm for all sizes. Write an all-reduce that leaves small tensors to ``doubling``, and large ones to the grid.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

@@ -2,13 +2,13 @@
 shm, a backend in shared memory
 ===============================
 
-The ranks of one host can communicate through memory that they share, so that a small operation takes
-microseconds. This page is a map of the backend ``shm``, which does so: which file contains which
-decision, and how long its operations take.
+The ranks of one host can communicate through memory that they share, so that a small operation takes microseconds.
+This page is a map of ``shm``, a backend that uses such memory: which file contains which decision, and how long its
+operations take.
 
-This part is a case study, for readers who design an algorithm or a transport of their own. If you wrap a
-library, skip it, because the library has made these decisions for you: read
-:doc:`the part on the frame </right/smallest-backend>` and :doc:`that on libraries </library/index>`.
+This part is a case study, for readers who write a transport of their own. If you wrap a library, skip this part,
+because the library has made these decisions for you: read :doc:`the part on the frame </right/smallest-backend>` and
+:doc:`the part on libraries </library/index>`.
 
 The backend is in ``extension/shm_collectives``. It implements the operations of ``c10d::Backend`` for dense
 CPU tensors, and the sum of sparse ones; DDP and FSDP2 train with it. The end of this page lists what it
@@ -19,10 +19,9 @@ leaves out.
 One decision for each file
 --------------------------
 
-Your own transport needs an answer to each question below, although most of the answers can be those of
-the frame. What serves every transport is in ``extension/frame``, which :doc:`/right/smallest-backend`
-introduces; what depends on shared memory is in ``shm_collectives/src``. All files but one are headers, so
-that the compiler reads PyTorch's headers only once, for ``registration.cpp``:
+Your own transport needs an answer to each question below, although most of the answers can be those of the frame.
+What serves every transport is in ``extension/frame``, which :doc:`/right/smallest-backend` introduces; what depends
+on shared memory is in ``shm_collectives/src``:
 
 .. list-table::
    :header-rows: 1
@@ -38,13 +37,10 @@ that the compiler reads PyTorch's headers only once, for ``registration.cpp``:
      - how the ranks of a group find each other
    * - ``host``
      - ``memory``, ``others``
-     - what they share, who may read it, and which rank is dead
-   * - ``library``, ``watch``
-     -
-     - which thread calls a library, and which ranks live; ``shm`` uses neither file
+     - what the ranks share, who may read it, and which rank is dead
    * - ``steps``, ``note``
      - ``step``
-     - in which order they write and read
+     - in which order the ranks write and read
    * -
      - ``waiting``
      - how a rank waits for another one
@@ -92,7 +88,7 @@ launch("a_backend_that_communicates/first_results.py", ranks=2)
 # Compared with gloo
 # ------------------
 #
-# A time alone does not say whether a backend is fast, so the table has two neighbours for ``shm``:
+# A time alone does not say whether a backend is fast, so the table below has two more backends beside ``shm``:
 #
 # - ``fake`` communicates nothing. For an operation in place, such as ``all_reduce``, its time is that of Python,
 #   the binding and the dispatcher, which a backend can hardly undercut. With separate outputs, as in
@@ -100,10 +96,9 @@ launch("a_backend_that_communicates/first_results.py", ranks=2)
 # - Gloo is PyTorch's own backend for CPUs. It also works between hosts, and sends its data through
 #   sockets even on one host.
 #
-# The numbers are microseconds for two ranks: the median of the runs, and for gloo the fastest and the
-# slowest run, because its runs differ most. ``make bench-backend`` measures the three backends in turns,
-# in runs of new processes. A build only reads the result that ``make accept-bench-backend`` has recorded,
-# so the line below the table names the machine:
+# The numbers are microseconds for two ranks: the median of the runs, and for gloo the fastest and the slowest run,
+# because gloo's runs differ most. ``make bench-backend`` has measured them, on the machine that is named below the
+# table:
 
 from measurements import machine, measured, runs
 
@@ -121,10 +116,10 @@ for (operation, size, ranks, _), times in measured.items():
 show_table(["operation", "size", "fake", "shm", "gloo"], rows)
 
 # %%
-# On these two CPUs of a virtual machine, gloo's time for small tensors is largely that of waking up, as
-# :doc:`measure` explains. On another machine the ratios differ, so do not rely on them. What can be compared
-# here is which backend is faster, so the next lines count the cases in which even the slowest run of ``shm``
-# is faster than the fastest run of gloo.
+# On these two CPUs of a virtual machine, gloo spends most of its time for small tensors waking threads, as
+# :doc:`measure` explains. On another machine the ratios differ, so do not rely on them. What can be compared here is
+# which backend is faster, so the next lines count the cases in which even the slowest run of ``shm`` is faster than
+# the fastest run of gloo.
 
 for ranks in (2, 4):
     cases = [times for (_, _, x, sessions), times in measured.items() if x == sessions == ranks]

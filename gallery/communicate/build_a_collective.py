@@ -28,6 +28,8 @@ part ``i + 1``, the others would have to wait for it, so ``pipeline`` writes one
      - the rank for which this rank waits after the first step, or ``kEveryone``
    * - ``write``, ``read``
      - two functions of the collective, for one part: they fill this rank's slot, and use the slots of others
+   * - ``posted_early``
+     - whether the thread of the caller has already posted the first part
    * - ``parts``, ``part``
      - the number of parts of a tensor, and one part of some bytes
 
@@ -35,11 +37,12 @@ part ``i + 1``, the others would have to wait for it, so ``pipeline`` writes one
    :start-at: Steps pipeline(
    :end-before: // [/pipeline]
 
-``co_await`` continues when the counters have reached the values that the step needs.
-:doc:`/right/asynchronous-work` shows what happens until then. A collective only passes ``parts``, ``from``, ``write``
-and ``read`` to ``run``, which calls ``pipeline``. If there is only one short part, ``run`` first tries it on the
-thread of the caller, and if the others are late, ``pipeline`` goes on from there (``posted_early``). The next
-function is an all-gather if all ranks have outputs, and a gather if only one rank has them:
+``co_await`` continues when the counters have reached the values that the step needs. :doc:`/right/asynchronous-work`
+shows what happens until then.
+
+A collective only passes ``parts``, ``from``, ``write`` and ``read`` to ``run``. A single short part runs on the
+calling thread, if the other ranks answer at once. Otherwise, ``run`` is ``pipeline``. The next function is an
+all-gather if all ranks have outputs, and a gather if only one rank has outputs:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-gather
@@ -59,11 +62,10 @@ get the same bits:
    :start-after: // [all-reduce]
    :end-before: // [/all-reduce-by-all]
 
-For a large tensor, the bytes decide. With ``n`` ranks, each rank reads ``n`` tensors in this way. So three or more
-ranks share the work of a sum, if the tensor is larger than 16 KiB or than a slot. Rank ``r`` reduces block ``r`` of
-each part, and all others read the result. Each rank then reads about two tensors, however many ranks there are. The
-price is that a part needs two steps and three rounds of the loop, but the rounds of a part overlap with those of the
-next one:
+For a large tensor, the bytes decide, and in this way each of ``n`` ranks reads ``n`` tensors. So three or more ranks
+share the work of a sum, if the tensor is larger than 16 KiB or than a slot: rank ``r`` reduces block ``r`` of each
+part, and all others read the result. Each rank then reads about two tensors, however many ranks there are. The price
+is a second step for each part, but this step is at the same time the first step of the next part:
 
 .. admonition:: ``all_reduce_by_shares``
    :collapsible: closed
@@ -71,11 +73,10 @@ next one:
    .. listing:: extension/shm_collectives/src/collectives.hpp
       :part: all-reduce-by-shares
 
-With two ranks, as many bytes would pass through the slots as before, so another step would not pay.
+   Each rank may begin with its own block here, because only this rank reduces the block, and the others copy the
+   sum.
 
-If your algorithm adds two sources at a time, as a ring all-reduce does, ``reduce`` would divide for ``AVG`` at each
-step. So call ``reduce`` once before the first step, with the rank's input as the only source, and ``combine`` in all
-steps. Cut the tensor at multiples of 16 bytes, so that no element is split.
+If two ranks shared the work, as many bytes would pass through the slots as before, so the second step would not pay.
 
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:
@@ -96,10 +97,9 @@ launch("build_a_collective/all_reduce_in_steps.py", ranks=2, show=False)
 # Bug: each rank begins the sum with its own number
 # -------------------------------------------------
 #
-# In ``all_reduce_by_shares``, each rank begins with its own block. That is right, because only this rank
-# reduces the block, and the others copy the sum. With small tensors, every rank adds for itself. If each
-# rank began with its own number there, the ranks would add in different orders. The next worker collects
-# the numbers of all ranks with ``all_gather``, and adds them in both ways:
+# With small tensors, every rank adds for itself. If each rank began with its own number, the ranks would add in
+# different orders. In the next worker, each rank collects the numbers of all ranks with ``all_gather``, and adds
+# them twice: with its own number first, and in the order of the ranks:
 #
 # .. listing:: gallery/communicate/build_a_collective/own_number_first.py
 #    :part: orders

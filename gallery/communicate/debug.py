@@ -61,10 +61,11 @@ If no row fits, use these tools:
 
 .. diagram:: communicate/debug/diagram
 
-The rank that hangs is often not the one with the bug, because it only waits for another rank. It waits until
-the timeout of the group, by default 30 minutes, and 10 if ``backend`` is ``"nccl"``. So each tool compares all
-ranks, to find the one that differs. ``py-spy``, and with NCCL the flight recorder, need no preparation; for the other
-tools, start the job again.
+The rank that hangs is often not the one with the bug, because it only waits for another rank. So each tool compares
+all ranks, to find the one that differs. ``py-spy``, and with NCCL the flight recorder, need no preparation; for the
+other tools, start the job again.
+
+A rank that hangs waits until the timeout of its group: by default 30 minutes, and 10 if ``backend`` is ``"nccl"``.
 
 Look at a hanging rank
 ----------------------
@@ -88,10 +89,10 @@ processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` s
 
 Then compare the stacks:
 
-- If all ranks but one are in the same collective, find out what keeps that one away, for example the data loader
-  or a checkpoint.
-- If ranks are in different collectives, or all wait for a GPU, for example in ``loss.item()``, go on with the next
-  tool: on GPUs, collectives return before they have ended.
+- If all ranks but one are in the same collective, find out what keeps the missing rank away, for example the
+  data loader or a checkpoint.
+- If ranks are in different collectives, or all wait for a GPU, for example in ``loss.item()``, go on with the flight
+  recorder: on GPUs, collectives return before they have ended.
 - If only ``init_process_group`` or ``new_group`` is slow, check DNS: each connection to the store asks for the name of
   its address.
 
@@ -99,11 +100,8 @@ Where neither tool is allowed, prepare the program with Python's ``faulthandler`
 thread of its own, so it works although the main thread hangs in C++. In the sample, rank 0 validates after each epoch,
 while rank 1 waits for it at a barrier:
 
-.. admonition:: The code
-   :collapsible: closed
-
-   .. listing:: gallery/communicate/debug/hanging_rank.py
-      :part: validate
+.. listing:: gallery/communicate/debug/hanging_rank.py
+   :part: validate
 
 The first epoch works, because ``model.module`` is the model without DDP. The second one passes ``model``:
 
@@ -116,35 +114,36 @@ from launcher import PROFILER, launch
 output = launch("debug/hanging_rank.py", ranks=2)
 
 # %%
-# Each function stands above its caller; the sample leaves out some frames, such as those inside ``forward``. Rank 0
-# hangs in ``forward`` of DDP, because the model has buffers, those of batch normalization: DDP broadcasts them before
-# each forward pass, also in ``eval`` and under ``no_grad``. Rank 1 takes part in no forward pass, so no rank receives
-# the broadcast. Without buffers, ``model`` would also work under ``no_grad``, but ``model.module`` always does. The
-# other fix is to let all ranks validate, each on its part of the data. With FSDP2, only that fix helps, because a
-# forward pass gathers parameters from all ranks.
+# Each function stands above its caller. Rank 0 hangs in ``forward`` of DDP, because the model has buffers, those of
+# batch normalization: DDP broadcasts them before each forward pass, also in ``eval`` and under ``no_grad``. Rank 1
+# takes part in no forward pass, so no rank receives the broadcast.
+#
+# The fix is to validate with ``model.module``. You can also let all ranks validate, each on its part of the data.
+# With FSDP2, only this second fix helps, because a forward pass gathers parameters from all ranks.
 #
 # Compare calls with the flight recorder
 # --------------------------------------
 #
-# The other samples use ``shm``, this site's backend for shared memory.
-#
 # A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
-# calls of a backend in memory; ``TORCH_FR_BUFFER_SIZE`` changes the number. With NCCL,
-# ranks write them to files at the timeout (settings below); otherwise, the program must do so. In the next
-# program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0:
+# calls of a backend in memory. With NCCL, the ranks write these calls to files at the timeout; with other backends,
+# the program must do so. In the next program, rank 1 skips a call, and the group's timeout of one second ends the
+# wait of rank 0:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
+#
+# This sample and the following ones use ``shm``, this site's backend for shared memory.
 #
 # To compare the ranks, let each write its trace to a file in one folder:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: trace
 #
-# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made. For another backend,
-# replace ``"shm"`` by the name that it gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``. The three
-# flags ask for collectives, Python stacks and completed calls. ``c10d`` is ``torch._C._distributed_c10d``, whose
-# functions that begin with an underscore may change.
+# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
+#
+# ``c10d`` is ``torch._C._distributed_c10d``, whose functions that begin with an underscore may change. The three
+# flags ask for collectives, Python stacks and completed calls. For another backend, replace ``"shm"`` by the name
+# that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``.
 #
 # .. admonition:: In a real hang, let a timer write the trace
 #    :collapsible: closed
@@ -166,8 +165,9 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #          loss.item()
 #          timer.cancel()
 #
-# Rank 0 prints two lines of the report. Each rank also prints its newest entry from ``c10d._dump_fr_trace_json``, which is
-# what helps with gloo, on whose traces ``torchfrtrace`` of PyTorch 2.15 fails with a ``KeyError``:
+# Rank 0 prints two lines of the report. Each rank also prints its newest entry from ``c10d._dump_fr_trace_json``.
+# With gloo, you need these entries, because ``torchfrtrace`` of PyTorch 2.15 fails on traces of gloo with a
+# ``KeyError``:
 
 output = launch("debug/missing_call.py", ranks=2)
 

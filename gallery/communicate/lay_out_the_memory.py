@@ -11,10 +11,12 @@ has and why, and how a rank gets an error instead.
 The parts of the memory
 -----------------------
 
-A group has one memory with four kinds of parts: a *header* for the group, a *member* for each rank, the
-*slots* through which the tensors of collectives pass, and the *rings* for messages between two ranks. The
-ranks map the memory at different addresses, so it contains no pointers. Instead, each rank computes every
-place from the beginning:
+A group has one memory with four kinds of parts: a *header* for the group, a *member* for each rank, the *slots*
+through which the tensors of collectives pass, and the *rings* for messages between two ranks.
+
+The ranks map the memory at different addresses, so it contains no pointers. Instead, each rank computes every place
+from the beginning of the memory. Here ``slots_at()`` is the place of the first slot, and ``stride`` leads from one
+slot to the next:
 
 .. listing:: extension/shm_collectives/src/memory.hpp
    :part: one-slot
@@ -31,17 +33,16 @@ If two ranks write to different bytes of one line, the line moves back and forth
 counter, which only its own rank writes, has a line of its own. The bell, which others ring, is in the next
 one.
 
-Each rank has four slots: with four, a rank never waits for a free one in a collective where all ranks read
-from all, as :doc:`step-by-step` derives. The other ranks poll the counter ``posted`` of a slot, so they need
-its cache line in any case. Therefore this line also contains the first 48 bytes of the data, and a small
-tensor needs no other line:
+Each rank has four slots, for a reason that :doc:`step-by-step` gives. The other ranks poll the counter ``posted`` of
+a slot, so they need its cache line in any case. Therefore this line also contains the first 48 bytes of the data,
+and a small tensor needs no other line:
 
 .. listing:: extension/shm_collectives/src/memory.hpp
    :part: slot
 
-A slot holds 256 KiB of data, unless the option ``slot_bytes`` says otherwise, and larger tensors pass in
-parts. Each pair of ranks has two rings of four slots, so their number grows with the square of the number of
-ranks. To limit the memory, the slots of the rings get smaller with more ranks, down to 4 KiB.
+A slot holds 256 KiB of data, unless the option ``slot_bytes`` says otherwise, and larger tensors pass in parts. Each
+pair of ranks has two rings of four slots, so the number of rings grows with the square of the number of ranks. To
+limit the memory, the slots of the rings get smaller with more ranks, down to 4 KiB.
 
 Reserve pages before their use
 ------------------------------
@@ -58,7 +59,8 @@ from launcher import launch, run_program
 output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 
 # %%
-# The message comes from ``Memory::create``, which rank 0 calls:
+# The message comes from ``Memory::create``, which rank 0 calls. It refuses a group that needs more than half of the
+# machine's memory:
 #
 # .. admonition:: ``Memory::create``
 #    :collapsible: closed
@@ -71,9 +73,9 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #       .. listing:: extension/shm_collectives/src/memory.hpp
 #          :part: create
 #
-# ``ftruncate`` only sets the size. The kernel looks for a page only when a rank first uses it, and then no function
-# can return an error. ``fallocate`` therefore reserves the pages of the header and the members while the group is
-# formed. The sample fails before that, because it requests more than half of the machine's memory.
+# If the group fits into the memory, ``ftruncate`` sets a size and reserves nothing. The kernel looks for a page only
+# when a rank first uses it, and then no function can return an error. ``Memory::create`` therefore reserves the pages
+# of the header and the members, with ``fallocate``, while the group is formed.
 #
 # The slots, with those of the rings, are nearly all of the memory, and many groups never use all of theirs. A rank
 # therefore reserves each of its slots only when it first writes to it:
@@ -87,8 +89,8 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead. Only with
 #   ``vm.overcommit_memory`` set to 2 does it promise no more than it has, and so refuse in time.
 # - If a cgroup limits the memory of a container, the kernel ends a process of the container in the same way.
-# - On Linux before 5.14, whose ``madvise`` lacks this option, the rank touches the pages itself, and gets ``SIGBUS`` where a
-#   newer kernel would return the error.
+# - On Linux before 5.14, whose ``madvise`` lacks this option, the rank touches the pages itself, and gets ``SIGBUS``
+#   where a newer kernel would return the error.
 #
 # Bug: memory that can shrink
 # ---------------------------
@@ -110,11 +112,12 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # Exercise
 # --------
 #
-# Two ranks call ``all_reduce`` six times, and in call ``i``, counted from 0, the tensor of a rank is the
-# number ``10 * i + rank``. Because each call is one step, in which a rank writes its number into one of its
-# slots, you can predict which numbers the four slots of each rank contain at the end. Check your answer: compute
-# where the slots begin, and read the numbers there with ``ctypes``. The header has 2048 bytes and a member has
-# 128, and in each slot, 80 bytes precede the data.
+# Two ranks call ``all_reduce`` six times, and in call ``i``, counted from 0, the tensor of a rank is the number
+# ``10 * i + rank``. Each call is one step, in which a rank writes its number into one of its slots. Predict which
+# numbers the four slots of each rank contain at the end.
+#
+# Check your answer: compute where the slots begin, and read the numbers there with ``ctypes``. The header has 2048
+# bytes and a member has 128, and in each slot, 80 bytes precede the data.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

@@ -9,11 +9,12 @@ bandwidth, and the time that communication adds to a step of training.
 Measure in turns
 ----------------
 
-A machine has other work, and its clock frequency changes. If you measure one backend today and another
-tomorrow, you therefore compare two states of the machine, too. The function ``measure`` lets all backends
-take turns in one run, in the opposite order in every second round, so that a disturbance affects all of
-them. A barrier lets the ranks begin together. An operation is over when it has ended on its last rank, so
-each sample is the time of the slowest rank:
+A machine has other work, and its clock frequency changes. If you measure one backend today and another tomorrow, you
+therefore compare two states of the machine, too.
+
+The function ``measure`` lets all backends take turns in one run, in the opposite order in every second round, so
+that a disturbance affects all of them. A barrier lets the ranks begin together. An operation is over when it has
+ended on its last rank, so each sample is the time of the slowest rank:
 
 .. listing:: gallery/communicate/measure/take_turns.py
    :part: measure
@@ -43,11 +44,10 @@ output = launch("measure/take_turns.py", ranks=2, show=False)
 #
 #    .. listing:: gallery/communicate/measure/take_turns.txt
 #
-# A single call can be shorter than a disturbance. ``make bench-backend``, which measures the backends of
-# this site in the same way, therefore takes as many calls for one sample as fit into 10 milliseconds, from
-# one to 1000, with Python's garbage collector off. It takes three samples of each backend in each of five
-# runs of new processes, because the quartiles of one run do not show how much the next one differs. So
-# publish the range of several runs, and name the machine.
+# A single call can be shorter than a disturbance, so take as many calls for one sample as fit into 10 milliseconds.
+# The quartiles of one run do not show how much the next run differs, so repeat the measurement in several runs of
+# new processes. Publish the range of these runs, and name the machine. ``make bench-backend`` measures the backends
+# of this site in this way.
 #
 # Bug: a time without the end
 # ---------------------------
@@ -90,20 +90,18 @@ print(machine)
 # %%
 # .. diagram:: communicate/measure/latency
 #
-# Small tensors show the latency: with ``shm`` on two ranks, 1 KiB takes no longer than 4 bytes, and 64 KiB
-# about three times as long. Large tensors show the bandwidth, because there the time
-# grows with the size. With two ranks, ``shm`` takes less time than gloo at every size. The measurement ran on a virtual
-# machine with two CPUs, where gloo spends much of its time waking threads.
+# Small tensors show the latency: with ``shm`` on two ranks, 1 KiB takes no longer than 4 bytes. Large tensors show
+# the bandwidth, because there the time grows with the size. With two ranks, ``shm`` takes less time than gloo at
+# every size.
 #
 # To see how much a backend can save at all, compare it with ``fake``. On the average of many calls, an all-reduce
 # of ``fake`` takes less than 15 µs at every size. This is the time of Python, the binding
 # and the dispatcher, which every backend pays. The flight recorder, which :doc:`debug` describes, is off in this
 # measurement, because it would slow down ``shm`` and gloo but not ``fake``.
 #
-# Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of
-# gloo sleep more than once in an average all-reduce. The time of a small one is therefore largely that of waking
-# up, which depends on the machine more than on gloo. ``torchrun`` starts each rank in a session of its own,
-# which can make ``shm`` sleep, too, as :doc:`wait-without-wasting` explains.
+# Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of gloo sleep
+# more than once in an average all-reduce. The time of a small all-reduce is therefore largely that of waking
+# threads, which depends on the machine more than on gloo.
 #
 # For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which
 # does not count how many bytes the ranks have moved for it. For ``fake``, which moves nothing, it is only
@@ -120,10 +118,12 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 # caches, whose sizes are in the line about the machine. So quote a bandwidth together with its size.
 #
 # To compare a bandwidth with that of the network, count what each of *n* ranks sends on average. For an all-reduce
-# of *S* bytes, that is at least 2(*n* - 1)/*n* times *S*, unless switches compute the sums. For an all-gather or a
-# reduce-scatter, where *S* is the size of the whole tensor, it is half of that. The bandwidth above times this
-# factor is called *bus bandwidth*. When it is near the bandwidth of the network, a faster backend hardly helps.
-# On two ranks, the factor of an all-reduce is 1.
+# of *S* bytes, that is at least 2(*n* - 1)/*n* times *S*, unless switches compute the sums: *S* on two ranks, and
+# 1.5 times *S* on four. For an all-gather or a reduce-scatter, where *S* is the size of the whole tensor, it is half
+# of that.
+#
+# The bandwidth of an all-reduce times 2(*n* - 1)/*n* is called *bus bandwidth*. When the bus bandwidth is near the
+# bandwidth of the network, a faster backend hardly helps.
 #
 # A step of training
 # ------------------
@@ -142,11 +142,13 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 # Exercise
 # --------
 #
-# A simple model says that an operation takes a constant time, plus the size divided by a constant rate.
-# Draw this line through the medians of the smallest and the largest all-reduce. For ``shm`` and gloo,
-# print at how many of the sizes between them the line stays between the fastest and the slowest run. The times
-# are in ``shared/measurements.csv``, in microseconds. Its column ``sessions`` says how many sessions (see
-# :doc:`wait-without-wasting`) the ranks were in: take the rows with one for each rank, as ``torchrun`` starts them.
+# A simple model says that an operation takes a constant time, plus the size divided by a constant rate. Draw this
+# line through the medians of the smallest and the largest all-reduce. For ``shm`` and gloo, print at how many of the
+# sizes between them the line stays between the fastest and the slowest run.
+#
+# The times are in ``shared/measurements.csv``, in microseconds. The ranks can share a session (see
+# :doc:`wait-without-wasting`), and the column ``sessions`` has the number of sessions: take the rows with one
+# session for each rank, as ``torchrun`` starts them.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

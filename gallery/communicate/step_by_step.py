@@ -2,19 +2,22 @@
 A step protocol and its model
 =============================
 
-The third decision of ``shm`` is the order in which the ranks write and read their memory. If it has a gap, a rank
-reads old data once in a while, and training goes on without an error. This page explains the choice, one protocol for
-all collectives, and checks it with a model that tries every order of events of a small group.
+The third decision of ``shm`` is the order in which the ranks write and read their memory. If this order has a gap, a
+rank reads old data once in a while, and training goes on without an error. This page explains one protocol for all
+collectives, and checks the protocol with a model that tries every order of events of a small group.
 
 .. diagram:: communicate/step_by_step/diagram
 
 One step
 --------
 
-A rank must not read a slot before its owner has written it, and the owner must not overwrite it before all
-ranks have read it. So each of a rank's four slots has a counter, ``posted``: 1 more than the number of the last step
-posted in it. Each rank has a counter, ``read``: how many steps it has finished reading. A rank writes
-only its own slots and counters. In each step, it does six things:
+All collectives consist of *steps*, in each of which a rank writes one of its four slots and reads the slots of
+others. A rank must not read a slot before its owner has written it, and the owner must not overwrite a slot before
+all ranks have read it.
+
+Counters keep this order. Each slot has a counter, ``posted``: 1 more than the number of the last step posted in it.
+Each rank has a counter, ``read``: how many steps the rank has finished reading. In each step, a rank does six
+things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
 2. It writes to the slot.
@@ -37,12 +40,12 @@ The class ``Step`` has one method for each of these. Its code uses these names:
    * - ``Note``
      - describes the operation, so that ranks notice when they call different ones: :doc:`build-a-collective`
    * - ``ring_others``
-     - wakes the ranks that sleep: :doc:`wait-without-wasting`
+     - wakes the ranks that sleep, if there is news for them: :doc:`wait-without-wasting`
 
 A rank posts a step, and waits for those of the others, with these two methods:
 
 .. listing:: extension/shm_collectives/src/step.hpp
-   :start-at: void post(const Note& note) const {
+   :start-at: void post(
    :end-before: Bytes of(int rank) const {
 
 .. admonition:: All methods of ``Step``
@@ -60,21 +63,24 @@ Why four slots
 Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the slowest one. Two slots would
 be correct, too, but with four, a rank never waits for its own slot as long as all ranks read from all.
 
-Most collectives of ``shm`` post *one step ahead*: a rank posts step ``n`` when it has read step ``n - 2``, so that the
-others find data while it reads step ``n - 1``. Before it could read step ``n - 2``, all ranks had posted that step,
-so all had read step ``n - 4``, which is what the slot of step ``n`` held before.
+Most collectives of ``shm`` post *one step ahead*: a rank posts step 6 when it has read step 4, so that the others
+find data while it reads step 5. Step 6 uses the slot of step 2, so all ranks must have read step 2 before. They
+have: the rank could read step 4 only because all ranks had posted step 4, which each of them did after it had read
+step 2.
 
-With three slots, the rank would have to wait until the slowest one had read step ``n - 3``. A fifth slot
-would only help where not all ranks read from all, such as in a gather.
+With three slots, step 6 would use the slot of step 3, and the rank would have to wait until the slowest one had read
+step 3. A fifth slot would only help where not all ranks read from all, such as in a gather.
 
 Memory order
 ------------
 
-A compiler and a processor may reorder the reads and writes of a thread, because the thread itself does not
-notice it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data, and if
-``read`` is visible before the slot has been read, the owner overwrites it too early. A release store and an acquire
-load of the counter prevent both. Because waking a rank needs more (:doc:`wait-without-wasting`), ``shm`` uses
-sequential consistency, which is stronger and the default of C++. The loads are in ``Reached``:
+A compiler and a processor may reorder the reads and writes of a thread, because the thread itself does not notice
+it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data, and if ``read`` is
+visible before the slot has been read, the owner overwrites it too early.
+
+A release store and an acquire load of the counter prevent both. Because waking a rank needs more
+(:doc:`wait-without-wasting`), ``shm`` uses sequential consistency, which is stronger and the default of C++. The
+loads are in ``Reached``:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter
@@ -87,18 +93,19 @@ A model of the protocol
 -----------------------
 
 Tests try a few orders of events out of millions. A model tries all of them, but for a small case: here two ranks
-with four steps, and two slots each, so that the third step already reuses one. One counter ``posted`` for each rank
-is enough, because a rank posts its steps in order. Each action is visible to all ranks at once, so the model checks
-the protocol and not the memory order. A program lists a rank's actions: ``free``, ``write`` and ``post`` are the
-first three of a step, and ``read`` stands for the others:
+with four steps, and two slots each, so that the third step already reuses one. Each action is visible to all ranks
+at once, so the model checks the protocol and not the memory order.
+
+A program lists a rank's actions: ``free``, ``write`` and ``post`` are the first three of a step, and ``read`` stands
+for the others:
 
 .. listing:: gallery/communicate/shared/step_protocol_model.py
    :part: programs
    :end-before: def reads_in
 
 ``reads_in`` replaces each ``read`` with the last three actions of a step: wait until each source rank has posted,
-look at the slot of each, and count the step as read. From the start and from every new state that it reaches,
-``explore`` lets each rank that need not wait take its next action:
+look at the slot of each, and count the step as read. ``explore`` begins where no rank has acted. In each state that
+it reaches, it lets every rank that need not wait take its next action:
 
 .. admonition:: ``explore``
    :collapsible: closed
@@ -121,8 +128,15 @@ print(explore([gathers, sends]), "states, nothing wrong")
 # Bug: a slot that is free one step too early
 # -------------------------------------------
 #
-# It is easy to forget the ``+ 1`` in ``reads_before``. ``too_early=1`` removes it in the model, so a slot counts as
-# free before every rank has read the step in it:
+# A slot is free for a step when all ranks have read the step that the slot held before. In the number of steps that
+# all must have read, it is easy to forget the ``+ 1``:
+#
+# .. listing:: extension/shm_collectives/src/step.hpp
+#    :start-at: static uint64_t reads_before(uint64_t step) {
+#    :end-before: Reached free() const {
+#
+# ``too_early=1`` removes the ``+ 1`` in the model, so a slot counts as free before every rank has read the step in
+# it:
 
 try:
     explore([gathers, sends], too_early=1)

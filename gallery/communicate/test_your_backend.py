@@ -82,16 +82,17 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says; a few checks wait up to
 #        six times as long.
 #
-# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-# Only a refusal by all ranks counts. Without ``recvAnysource``, the receiver refuses but the sender hangs, and
-# without tags, a message is never received, so list such checks in a file, one ``check: reason`` in a line, and pass it
-# with ``--skips``. A check with one of the last three verdicts fails, and the exit status is then 1. Above, this is
-# the check of ``all_gather``, because the dummy returns zeros.
+# A check with one of the last three verdicts fails, and the exit status is then 1. Above, the check of
+# ``all_gather`` fails, because the dummy returns zeros.
 #
-# The section ``Failures`` has what you need to find the bug. Below the promise, ``made by`` names the
-# function or the header of PyTorch where you can read it. Each case has its operation, dtype, shape, layout
-# of the memory and kind of call, the first element that differs, and how many do. After a hang, the report
-# contains the Python stack and the C++ stack of every rank.
+# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so. But
+# all ranks must refuse. Without ``recvAnysource``, for example, the receiver refuses but the sender hangs. List the
+# checks that hang in a file, one ``check: reason`` in a line, and pass the file with ``--skips``.
+#
+# Unfold the output above: its section ``Failures`` has what you need to find the bug. Below the promise, ``made by``
+# names the function or the header of PyTorch where you can read the promise. Each case has its operation, dtype,
+# shape, layout of the memory and kind of call, the first element that differs, and how many do. After a hang, the
+# report contains the Python stack and the C++ stack of every rank.
 #
 # Because a refusal is no failure, record what works: ``--add-claims FILE`` writes how many cases of each check
 # are right into a file, and a later run with ``--claims FILE`` fails if there are fewer. The ``README.md`` of
@@ -115,6 +116,11 @@ print("exit status", status)
 #      - ``--seed N``, and ``--examples N`` for more than 50 of each check
 #    * - the ranks on several simulated hosts, so that the network is tested, too
 #      - ``--hosts 2``, on Linux
+#
+# The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another algorithm
+# for long ones, run the suite once more with a threshold of zero, which your backend can read from an environment
+# variable, because the suite passes no options. One run does not rule out races, so repeat these checks, also with
+# more ranks than cores.
 #
 # Run the suite with your own tests
 # ---------------------------------
@@ -175,9 +181,9 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # sphinx_gallery_end_ignore
 
 # %%
-# ``make accept-scoreboard BACKEND=gloo`` records a row again, and the file ``scoreboard.csv`` also has the commands and
-# the checks that fail. ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only, so
-# both have no counts. ``fake`` moves no data, so its values are wrong. Even gloo fails:
+# ``fake`` moves no data, so its values are wrong. ``commux`` needs a symbol that PyTorch has removed in 2.13, and
+# ``mccl`` is for macOS only, so both have no counts. The file ``scoreboard.csv`` also has the commands and the
+# checks that fail. Even gloo fails some checks:
 #
 # .. admonition:: What gloo does otherwise than PyTorch promises
 #    :collapsible: closed
@@ -207,17 +213,10 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 #       * - has no ``perform_nocolor_split`` in Python, although it can split groups
 #         - ``groups.on_a_bound_device``
 #
-# The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
-# algorithm for long ones, run the suite once more with a threshold of zero, which your backend can read from an
-# environment variable, because the suite passes no options. One run does not rule out races, so repeat these
-# checks, also with more ranks than cores.
-#
 # Bug: a test with zeros
 # ----------------------
 #
-# For everything else that is special in your backend, you need tests of your own; ``MultiProcessTestCase`` of
-# ``torch.testing._internal.common_distributed`` starts the ranks for them. The first of the next two tests is
-# too weak:
+# For what is special in your backend, you need tests of your own. This test is too weak:
 #
 # .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: mistake
@@ -253,9 +252,9 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 #    * - ``MultiProcContinuousTest`` in ``common_distributed``
 #      - ranks that start once for all tests of a class
 #      - ``backend_str`` returns your name, and ``device_type`` your device
-#    * - ``MultiProcessTestCase`` and ``DistributedTestBase`` there
+#    * - ``MultiProcessTestCase`` and ``DistributedTestBase`` in ``common_distributed``
 #      - new ranks for each test
-#      - the second knows no backend for ``PrivateUse1``, so override ``backend``
+#      - ``DistributedTestBase`` knows no backend for ``PrivateUse1``, so override ``backend``
 #    * - ``DistributedTest._DistTestBase`` in ``distributed.distributed_test``, to combine with ``TestDistBackend``
 #      - PyTorch's tests of collectives and DDP
 #      - It reads ``BACKEND`` and ``WORLD_SIZE`` from the environment. Many tests run only for the names in
@@ -264,8 +263,8 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 #      - base classes for tests of FSDP2 and DTensor
 #      - They take the default backend of the current accelerator, so register yours with ``devices``, and import it first.
 #
-# The tests that use the other classes are in the folder ``test/distributed`` of PyTorch's repository, which no package
-# contains.
+# Except for ``DistributedTest``, PyTorch's tests with these classes are in no package, but in the folder
+# ``test/distributed`` of PyTorch's repository.
 #
 # What the tools for hangs need
 # -----------------------------

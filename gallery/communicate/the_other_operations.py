@@ -2,9 +2,9 @@
 The other collectives, messages and dead ranks
 ==============================================
 
-The step protocol, on which the all-reduce is built, also carries every other collective, because each
-differs only in what a rank writes and what it reads. Messages concern two ranks, so they get slots of
-their own. This page shows both, and how all ranks get the same error when one of them dies.
+The step protocol, on which the all-reduce is built, also carries every other collective, because each differs only
+in what a rank writes and what it reads. Messages concern two ranks, so they get slots of their own. This page shows
+the other collectives, the messages, and how all ranks get the same error when a rank dies.
 
 .. diagram:: communicate/the_other_operations/diagram
 
@@ -47,19 +47,19 @@ Where each rank gets other data, the slot is divided into *blocks*, one for each
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: scatter
 
-The second argument of ``run`` says for which ranks a rank waits after the first step. Here it is the
-root, because a rank reads no other slot, and need not wait for a rank that is slower. Where a rank reads
-all slots, it waits for everyone. ``reduce`` is not in the table, because it is an all-reduce in which only
-the root has an output.
+Here the argument ``op.note.root`` of ``run`` says that after the first step, a rank waits only for the root, because
+the rank reads no other slot. A collective in which a rank reads all slots waits for everyone. ``reduce`` is not in
+the table, because it is an all-reduce in which only the root has an output.
 
 Different sizes in all_to_all
 -----------------------------
 
-If ranks pass tensors of different sizes, all of them must get an error, because otherwise one would read
-bytes that another has not written. In most collectives the size stands in the note, which the ranks
-compare anyway. In an all-to-all, each pair of ranks may exchange a different number of bytes, so each
-block starts with two sizes: what the writer sends to this reader, and what it expects back from it. In
-the next worker, rank 0 sends two rows to rank 1, which expects one:
+If ranks pass tensors of different sizes, all of them must get an error, because otherwise one would read bytes that
+another has not written. In most collectives the size stands in the note, which the ranks compare anyway.
+
+In an all-to-all, each pair of ranks may exchange a different number of bytes, so each block starts with two sizes:
+what the writer sends to this reader, and what it expects back from it. In the next worker, rank 0 sends two rows to
+rank 1, which expects one. The error of this call begins the output in the next section:
 
 .. listing:: gallery/communicate/the_other_operations/messages.py
    :part: sizes
@@ -67,22 +67,21 @@ the next worker, rank 0 sends two rows to rank 1, which expects one:
 Rings for messages
 ------------------
 
-If a message took a step of the collectives, all other ranks would have to take it too. Therefore each pair
-of ranks has a ring of four slots in each direction. The number of pairs grows with the square of the number
-of ranks, so a slot gets smaller with it, from 128 KiB down to one page. For each message that arrives,
-``shm`` looks for the first receive that fits:
+If a message took a step of the collectives, all other ranks would have to take it too. Therefore each pair of ranks
+has a ring of four slots in each direction. For each message that arrives, ``shm`` looks for the first receive that
+fits:
 
 .. listing:: extension/shm_collectives/src/messages.hpp
    :part: first-receive
 
-A receive may wait for a message that is behind others in the ring. So that this message can overtake them,
-``shm`` copies and keeps each message that arrives while receives wait for its sender, but none has its tag.
+A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``
+copies the messages before it out of the ring, and keeps them for later receives.
 
 Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB
 from each sender, and in addition the message that exceeds this limit. The next message stays in the ring,
 and its sender waits until the program receives it, or enough of those that are kept.
 
-Rank 0 of the worker sends three messages, and rank 1 receives them in another order:
+In the same worker, rank 0 then sends three messages, and rank 1 receives them in another order:
 
 .. listing:: gallery/communicate/the_other_operations/messages.py
    :part: messages
@@ -105,15 +104,14 @@ output = launch("the_other_operations/messages.py", ranks=2)
 #
 # .. diagram:: communicate/the_other_operations/one_rank_dies
 #
-# :doc:`/right/timeouts-and-dead-ranks` explains when the frame asks a transport whether a rank can still
-# arrive, and what a pidfd is. So that an error names the right rank, ``shm`` tests only the ranks whose counters the
-# step still waits for:
+# So that an error names the right rank, ``shm`` tests only the ranks whose counters the step still waits for. When
+# the frame asks for this test is explained in :doc:`/right/timeouts-and-dead-ranks`:
 #
 # .. listing:: extension/shm_collectives/src/others.hpp
 #    :part: lost
 #
-# A rank that destroys the group sets the flag ``left`` in the shared memory. A rank that is killed cannot
-# do that, so ``ended`` looks whether its pidfd is readable.
+# A rank that destroys the group sets the flag ``left`` in the shared memory. A rank that is killed cannot do that,
+# so ``ended`` tests its *pidfd*, a descriptor of the process that becomes readable when the process has ended.
 #
 # Detect another operation or size
 # --------------------------------
@@ -142,13 +140,13 @@ output = launch("the_other_operations/messages.py", ranks=2)
 #    .. listing:: extension/shm_collectives/src/memory.hpp
 #       :part: fail
 #
-# Several ranks may detect failures at once, and the atomic exchange lets exactly one of them write. The
-# others must not read half a sentence, so they wait for ``explained``. If the writer is killed before that,
-# they report its death instead.
+#    Several ranks may detect failures at once, and the atomic exchange lets exactly one of them write. The others
+#    must not read half a sentence, so they wait for ``explained``. If the writer is killed before that, they report
+#    its death instead.
 #
-# In the next program, rank 2 misbehaves or dies in six ways. The program starts the ranks itself, because
-# ``torchrun`` would stop all of them when the first one dies. So that two runs print the same, the PID of a dead
-# process is left out:
+# In the next program, rank 2 is killed, leaves the group, aborts it, calls another operation, or passes another
+# size. In a sixth case, it is killed after its last operation. The program starts the ranks itself, because
+# ``torchrun`` would stop all of them when the first one dies:
 #
 # .. admonition:: The six ways
 #    :collapsible: closed
@@ -166,9 +164,9 @@ launch("the_other_operations/errors.py", ranks=2, show=False)
 # sphinx_gallery_end_ignore
 
 # %%
-# In each of the first five cases, all errors give the same reason. Where rank 2 is alive and made a
-# different call, it raises the error too. In the last case there is no error, because rank 2 had done its
-# part before it was killed.
+# In each of the first five cases, all errors give the same reason: what rank 2 has done, or how its call differs
+# from that of rank 0. Where rank 2 is alive and made a different call, it raises the error too. In the sixth case
+# there is no error, because rank 2 had done its part before it was killed.
 #
 # Bug: a wait that looks only at the counter
 # ------------------------------------------
@@ -178,7 +176,8 @@ launch("the_other_operations/errors.py", ranks=2, show=False)
 # .. listing:: gallery/communicate/the_other_operations/endless_wait.py
 #    :part: mistake
 #
-# The fix also tests the process and the time, and once the process has ended, the counter again:
+# The fix also tests the process and the time. Once the process has ended, it reads the counter again, because the
+# process may have posted before its end:
 #
 # .. listing:: gallery/communicate/the_other_operations/endless_wait.py
 #    :part: cure

@@ -30,12 +30,12 @@ wait for its turn does so in one of these ways:
    .. listing:: gallery/communicate/wait_without_wasting/ways_to_wait.py
       :part: ways
 
-``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the number
-still has the given value. For the kernel, this test and the beginning of the sleep are one action, so no
-wakeup can fall between them.
+   ``futex_wait`` and ``futex_wake`` make the Linux system call *futex*. The first sleeps only if the number still
+   has the given value. For the kernel, this test and the beginning of the sleep are one action, so no wakeup can
+   fall between them.
 
-For each way, the program adds up the processor time of both processes. ``os.sched_setaffinity`` first keeps
-them on one core, and then gives each its own:
+For each way, the program adds up the processor time of both processes, first with both on one core, and then with a
+core for each:
 """
 
 from launcher import launch, run_program
@@ -70,6 +70,8 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: patience
 #
+# By default, ``rest`` gets these numbers:
+#
 # - **100 looks in a row** are usually enough when the other rank runs the same operation, because it then
 #   answers within microseconds.
 # - **500 microseconds of yielding** let a rank without a core run, and spare both sides the system calls of a
@@ -95,11 +97,10 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # If a group has more ranks than the machine has processors, spinning only delays the rank that the others
 # wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning.
 #
-# Yielding has a limit, too: a process yields to its own *session* only, if Linux groups processes by session.
-# This is called autogroup, and it is switched on if ``/proc/sys/kernel/sched_autogroup_enabled`` contains 1.
-# ``torchrun`` gives each rank a session of its own, so ``sched_yield`` then lets no other rank run. If a group
-# has several sessions, and more ranks than processors, ``yield_for`` is therefore 0 by default, and the ranks
-# sleep at once:
+# Yielding has a limit, too. Linux can group processes by *session*, which is called autogroup, and a process then
+# yields only to processes of its own session. ``torchrun`` gives each rank a session of its own, so ``sched_yield``
+# then lets no other rank run. Therefore ``yield_for`` is 0 by default in a group of several sessions that has more
+# ranks than processors, and its ranks sleep at once:
 #
 # .. admonition:: ``WaitingPolicy``
 #    :collapsible: closed
@@ -110,9 +111,9 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # Sleep and wake
 # --------------
 #
-# A rank that posts must wake those that sleep, but a system call in each step would be wasted whenever the
-# others are awake. So each rank has a ``Bell`` in the shared memory, which contains the number of threads
-# that sleep, and how often it was rung for them:
+# A rank that posts must wake those that sleep, but a system call in each step would be wasted whenever the others
+# are awake. So each rank has a ``Bell`` in the shared memory, which contains ``sleepers_``, the number of threads
+# that sleep, and ``rings_``, how often the bell was rung for them:
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: bell
@@ -120,15 +121,22 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # The poster writes its counter and then calls ``ring``, which only reads a number if no thread sleeps. The
 # waiting rank announces its sleep, looks once more, and only then sleeps.
 #
-# Why is no wakeup lost? Each side first writes, and then reads what the other side writes, so one of the two
-# must see the other: the waiting rank sees the new counter, or the poster sees a sleeper and rings. If the
-# bell rings before ``rings_`` is read, the last look finds the post. If it rings later, ``rings_`` has
-# changed, and the system call returns at once or the sleep ends.
+# Why is no wakeup lost? Each side first writes, and then reads what the other side writes, so one of the two must
+# see the other: the waiting rank sees the new counter, or the poster sees a sleeper and rings.
+#
+# The bell may also ring before the sleep has begun. If it rings before ``rings_`` is read, the last look finds the
+# post. If it rings later, ``rings_`` has changed, and the system call with ``FUTEX_WAIT`` returns at once, because it
+# sleeps only if ``rings_`` still has the value that was read.
 #
 # This argument needs the order "write, then read" on both sides. Release and acquire do not provide it: a
 # processor, even an x86-64, may let the read take effect before the write. So ``load``, ``store`` and
 # ``fetch_add`` are sequentially consistent here: all threads agree on one order of these accesses, and it
 # respects each thread's program order.
+#
+# To wake a rank costs a system call and a change of threads. Where all wait for all, only the rank that posts last
+# therefore wakes the others: if they were woken earlier, they would find nothing and sleep again. If two ranks post
+# last at the same time, at least one of them sees that all have posted, because each writes its counter before it
+# reads those of the others.
 #
 # Bug: looking first and announcing the sleep afterwards
 # ------------------------------------------------------
@@ -139,8 +147,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 #    :part: waits
 #    :end-before: def announce_then_look
 #
-# The program contains this order and that of ``shm``, as generators, so that it can let a post fall before
-# each of their steps:
+# The program contains this order and the order of ``shm``, and lets a post fall before each step of both:
 #
 # .. admonition:: Both orders
 #    :collapsible: closed

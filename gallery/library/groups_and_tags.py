@@ -37,10 +37,10 @@ with a number in place of the name.) The code also has these names:
    :start-at: MPI_Group all =
    :end-before: MPI_Group_free(&group);
 
-The call needs the members as ranks of ``MPI_COMM_WORLD``. PyTorch's global ranks may be others, because a
-program can start its default group again in another order, so each rank tells the others its number in MPI, as
-:doc:`start-a-library` explains. The list of members has the order of the group, so both number its ranks alike,
-and no later call has to translate.
+The call needs the members as ranks of ``MPI_COMM_WORLD``. PyTorch's global ranks may be others, because a program
+can start its default group again in another order, so each rank tells the others its number in MPI, as
+:doc:`start-a-library` explains. The list of members has the order of the group, so MPI and PyTorch number its ranks
+alike, and no later call has to translate.
 
 Why messages of two groups never mix
 ------------------------------------
@@ -53,11 +53,12 @@ the opposite order:
 .. listing:: gallery/library/groups_and_tags/groups.py
    :part: groups
 
-Within a group, messages must stay in order. The frame begins them in the order of the calls, and one thread
-passes them to MPI, which promises that messages do not overtake: if two messages of one sender match the
-same receive, it gets the earlier one. For a receive from any rank, the backend passes ``MPI_ANY_SOURCE``, and
-learns the sender from the status. The program ends with such receives: ranks 0 and 2 each send three messages
-to rank 1:
+Within a group, messages must stay in order. The frame begins them in the order of the calls, and one thread passes
+them to MPI, which promises that messages do not overtake: if two messages of one sender match the same receive, the
+receive gets the earlier one.
+
+For a receive from any rank, the backend passes ``MPI_ANY_SOURCE``, and learns the sender from the status. The
+program ends with such receives: ranks 0 and 2 each send three messages to rank 1:
 
 .. admonition:: Receives from any rank
    :collapsible: closed
@@ -107,12 +108,11 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # .. listing:: extension/mpi_collectives/src/calls.hpp
 #    :part: tags
 #
-# A second communicator for the heads would also do, but then each group would need two.
+# The tags in between are for long data, as the next section explains. A program's largest tag is therefore 16,385
+# less than MPI's, which is the attribute ``MPI_TAG_UB`` and at least 32767. For a larger tag the backend raises an
+# error, after which the group is broken, as after each error of a transport.
 #
-# The tags in between are for long data, as the next section explains. A program's largest tag is therefore
-# 16,385 less than MPI's, which is the attribute ``MPI_TAG_UB`` and at least 32767. For a larger tag the
-# backend raises an error, after which the group is broken, as after each error of a transport. The frame
-# refuses negative tags before they reach the transport.
+# A second communicator for the heads would also do, but then each group would need two.
 #
 # A message and its note
 # ----------------------
@@ -132,22 +132,26 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: message
 #
-# Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in
-# pieces of a few KiB, one in each test, and the thread naps between its tests. So if there is more data than
-# 8 KiB, the backend sends only the note in this way. When both ranks have the note, they know each other and the
-# size, and MPI moves the data from one address to the other. The tag of the data is a number from the note, so that
-# data of two messages is not confused:
+# Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in pieces of
+# a few KiB, one in each test, and the thread naps between its tests.
+#
+# So if there is more data than 8 KiB, the backend sends only the note in this way. When the receiver has
+# the note, it knows the sender and the size, so MPI can move the data from one address to the other as a second
+# message:
 #
 # .. admonition:: ``LongData``
 #    :collapsible: closed
 #
+#    The tag of the data is a number from the note, so that data of two messages is not confused.
+#
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
 #
-# The receiver compares the size in the note with its tensor, and its error names both sizes. If, however, a
-# short message is longer than the tensor, MPI itself reports that it had to truncate the message. The
-# sender of a short message learns nothing from MPI, which says only that the matching receive has begun.
-# This program sends with a tag that is too large, and then three numbers to a receive of two:
+# The receiver compares the size in the note with its tensor, and its error names both sizes. If, however, a short
+# message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of a short
+# message learns nothing from MPI, which says only that the matching receive has begun.
+#
+# The next program sends with a tag that is too large, and then three numbers to a receive of two:
 #
 # .. admonition:: Two messages that fail
 #    :collapsible: closed
@@ -200,10 +204,13 @@ launch("groups_and_tags/errors.py", ranks=2)
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
 #
-# If your library has no messages, or they lack tags or receives from any rank, derive from ``StoreTransport``,
-# which comes with the frame, and leave ``send`` and ``receive`` to it. ``can_block`` must
-# then stay true. If you use the frame's ``Watch`` (:doc:`lost-ranks-of-a-library`), also override ``failure``,
-# ``lost``, ``announce`` and ``leave``, because ``StoreTransport`` and ``Watch`` use the same keys.
+# .. admonition:: A library without messages
+#    :collapsible: closed
+#
+#    If your library has no messages, or they lack tags or receives from any rank, derive from ``StoreTransport``,
+#    which comes with the frame, and leave ``send`` and ``receive`` to it. ``can_block`` must then stay true. If you
+#    use the frame's ``Watch`` (:doc:`lost-ranks-of-a-library`), also override ``failure``, ``lost``, ``announce``
+#    and ``leave``, because ``StoreTransport`` and ``Watch`` use the same keys.
 #
 # With UCX and libfabric you choose the number of the group. All members must use the same number, and no rank
 # may use it for two groups. A hash of the group's name can collide. MPICH lets the members exchange which numbers are

@@ -23,13 +23,14 @@ which uses two other sources, the kernel and the store:
    .. listing:: extension/frame/c10d_frame/include/frame/watch.hpp
       :part: watch
 
-For a rank on this host, the watch looks at a pidfd. A kernel does not
-know the processes of another host, so each rank counts up a key in the store, its *heartbeat*. A rank whose
-counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead. In the listing, ``far`` has the
-ranks of other hosts, and ``end`` notes how one has ended:
+For a rank on this host, the watch looks at a *pidfd*, a file descriptor that becomes readable when the process of
+the rank ends. The kernel does not know the processes of another host, so each rank counts up a key in the store,
+its *heartbeat*. A rank whose counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead:
 
 .. admonition:: ``count_beats`` through the store
    :collapsible: closed
+
+   ``far`` has the ranks of other hosts, and ``end`` notes how one has ended.
 
    .. not-executed::
 
@@ -38,24 +39,24 @@ ranks of other hosts, and ``end`` notes how one has ended:
       .. listing:: extension/frame/c10d_frame/include/frame/watch.hpp
          :part: beats
 
-A thread of its own counts, because otherwise a rank that computes for long would seem dead. Once the group
-exists, this thread makes all calls of the store. A thread that waits for an operation must not ask the
-store, because a store whose host is down does not answer, and the deadline would pass unnoticed.
+A thread of its own counts, because otherwise a rank that computes for long would seem dead. Once the group exists,
+this thread makes all calls of the store. A thread that waits for an operation must not ask the store, because a
+store whose host is down does not answer, and the deadline would pass unnoticed.
 
-The rank that finds a failure adds the reason to the list ``news``, so that the others raise the same
-reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a
-second otherwise. To look takes one request, because each rank that fails or leaves adds its line to this list.
+The rank that finds a failure adds the reason to the list ``news`` in the store, so that the others raise the same
+reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a second
+otherwise.
 
-If MPI has received all that a call needs before the others failed, the call of a late rank could succeed on that rank
-alone. So if the last look is more than 0.2 seconds old, the call waits for a new one, or until the store has been
-silent for a second.
+A late rank must not succeed alone, although MPI may have received all that its call needs before the others failed.
+So if the last look for news is more than 0.2 seconds old, the call waits for a new look before it returns, or until
+the store has been silent for a second.
 
 If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error
 when the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when
 the others know why, or after 1.5 seconds.
 
-The transport of ``mpich`` constructs the watch and ends it in ``leave``, which is shown
-below. In between, the frame asks it through the transport:
+Your transport has to create the watch, to pass on to it what the frame asks, and to end it in ``leave``, which is
+shown further below. This is how the transport of ``mpich`` does it:
 
 .. admonition:: The constructor
    :collapsible: closed
@@ -114,11 +115,11 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # What a failed operation leaves behind
 # -------------------------------------
 #
-# When an operation has failed, its requests in MPI may still be open, and the backend cannot withdraw them.
-# The standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores
-# it for sends over libfabric. The cancel of a receive can come too late, when its data is already on the
-# way into the tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of
-# no use, and keeps the memory until the process ends, as ``look`` of the ``Call`` in :doc:`which-thread-calls` does.
+# When an operation has failed, its requests in MPI may still be open, and the backend cannot withdraw them. The
+# standard forbids ``MPI_Cancel`` for nonblocking collectives and deprecates it for sends; MPICH ignores it for
+# sends over libfabric. The cancel of a receive can come too late, when its data is already on the way into the
+# tensor. So the backend cancels nothing. It no longer tests such a request, whose result is of no use, and keeps
+# the memory until the process ends.
 #
 # Bug: the tensor of a failed receive
 # -----------------------------------
@@ -146,11 +147,12 @@ assert output[1] == ""
 # sphinx_gallery_end_ignore
 
 # %%
-# In the first case, the message of rank 1 has replaced the sevens, long after the receive had raised its
-# error: while MPI ran the barrier, it also completed the receive. No rank reports that. The fix is the
-# second case: after an error, a program drops the tensors of the operations that have failed, and continues
-# with new ones. Say this in the documentation of your backend. The alternative is to receive into memory of
-# the backend, and to copy at the end, as ``mpich`` does for small collectives. For messages it does not,
+# In the first case, the message of rank 1 has replaced the sevens, long after the receive had raised its error:
+# while MPI ran the barrier, it also completed the receive. No rank reports that.
+#
+# The fix is the second case: after an error, a program drops the tensors of the operations that have failed, and
+# continues with new ones. Say this in the documentation of your backend. The alternative is to receive into memory
+# of the backend, and to copy at the end, as ``mpich`` does for small collectives. For messages ``mpich`` does not,
 # because long ones would pay for the copy.
 #
 # After a failure
@@ -159,15 +161,18 @@ assert output[1] == ""
 # A failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So let
 # ``torchrun --max-restarts`` start all ranks again as new processes, as :doc:`/overview/elastic` shows.
 #
-# A library may also end the process. The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for
-# ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``, so that MPI returns errors. But MPICH marks some errors as fatal, such
-# as a connection that breaks in the middle of a transfer. It then asks the other ranks of the communicator to end,
-# and calls ``exit``. So the backend replaces the entry for ``exit`` in the global offset table (GOT) of ``libmpi``
-# with a function of its own. This function notes the reason, and stops the thread of MPI forever. If the watch names
-# no lost rank within the heartbeat and one more second, operations end with this reason:
+# A library may also end the process, and then the program cannot say why. The backend asks MPI to return errors,
+# but MPICH marks some as fatal, such as a connection that breaks in the middle of a transfer, and calls ``exit``.
+# So the backend puts a function of its own in the place of ``exit``, which stops the thread of MPI forever. Other
+# threads then end the operations with an error:
 #
 # .. admonition:: ``Exits``
 #    :collapsible: closed
+#
+#    The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``.
+#    At a fatal error, MPICH also asks the other ranks of the communicator to end. The backend replaces the entry
+#    for ``exit`` in the global offset table (GOT) of ``libmpi``. The new function notes the reason. If the watch
+#    names no lost rank within the heartbeat and one more second, operations end with this reason.
 #
 #    .. not-executed::
 #       :partly:
@@ -197,12 +202,12 @@ assert output[1] == ""
 #
 #    .. listing:: gallery/library/lost_ranks_of_a_library/survivors.txt
 #
-# In 20 runs, each survivor had the error within 0.1 seconds. The
-# deadlines stay with the backend, because a stopped rank is not dead, and because ``MPI_Finalize`` of the
-# survivors did not return in five of the runs. For PyTorch to continue with the survivors, a backend must
-# also override ``shrink``, which ``dist.shrink_group`` calls, and return true in ``supportsShrinking``; otherwise
-# the ranks start again, as with MPICH.
-# ULFM also needs Open MPI's launcher with ``--with-ft ulfm``: without it, ``mpirun`` ends all ranks when one dies.
+# In 20 runs, each survivor had the error within 0.1 seconds. The deadlines stay with the backend, because a stopped
+# rank is not dead, and because ``MPI_Finalize`` of the survivors did not return in five of the runs.
+#
+# For PyTorch to continue with the survivors, a backend must also override ``shrink``, which ``dist.shrink_group``
+# calls, and return true in ``supportsShrinking``; otherwise the ranks start again, as with MPICH. ULFM also needs
+# Open MPI's launcher with ``--with-ft ulfm``: without it, ``mpirun`` ends all ranks when one dies.
 #
 # Other libraries
 # ---------------
@@ -226,10 +231,13 @@ assert output[1] == ""
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #        Which failures are noticed, and when, depends on the provider.
 #
-# If your library can abort, do so in ``announce``, which the frame calls after a failure, so that operations on
-# the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, so that the
-# library's thread makes this call, too. If a call that looks at a request can hang, the queue does not move. In that
-# case abort from another thread, if the library allows that during such a call.
+# .. admonition:: Where to abort the operations of a library
+#    :collapsible: closed
+#
+#    If your library can abort, do so in ``announce``, which the frame calls after a failure, so that operations on
+#    the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, so that
+#    the library's thread makes this call, too. If a call that looks at a request can hang, the queue does not move.
+#    In that case abort from another thread, if the library allows that during such a call.
 #
 # .. admonition:: After this page you have decided
 #

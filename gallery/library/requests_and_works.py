@@ -27,7 +27,7 @@ found before data moves, the ranks exchange *heads*. Then MPI runs the collectiv
    * - ``Heads``
      - the heads of one collective: ``mine`` for the other ranks, ``all`` from them
    * - ``most``
-     - the bytes of the longest piece; in an ``all_to_all``, of the one for the rank that gets the head
+     - the bytes of the longest piece; in an ``all_to_all``, of the piece for the rank that gets the head
    * - ``meet``
      - exchanges the heads, and throws an exception if their notes differ
    * - ``combines_in_steps``
@@ -41,15 +41,19 @@ found before data moves, the ranks exchange *heads*. Then MPI runs the collectiv
 The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and sums of
 8-bit floats, as :doc:`types-and-reductions` explains.
 
-Both stages lead to the next function, which hands a ``Call`` to the thread of the library and suspends until it has
-ended. :doc:`lost-ranks-of-a-library` explains its last line:
+Both stages lead to the function ``run``, which hands a ``Call`` to the thread of the library and suspends until the
+call has ended. :doc:`lost-ranks-of-a-library` explains the last line of ``run``:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-Its parameters are values, because the target of a reference may be gone when the coroutine resumes. ``collective``
-may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed. The condition
-``done`` has a name, because it must live while the coroutine is suspended. A temporary does not compile there.
+.. admonition:: Lifetimes in a coroutine
+   :collapsible: closed
+
+   The parameters of ``run`` are values, because the target of a reference may be gone when the coroutine resumes.
+   ``collective`` may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed.
+   The condition ``done`` has a name, because it must live while the coroutine is suspended. A temporary does not
+   compile there.
 
 From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests of MPI:
 
@@ -119,18 +123,17 @@ launch("requests_and_works/heads.py", ranks=2)
 # %%
 # Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
-# Decide whether your ranks compare notes in every call. This costs a message to each other rank, so with
-# very many ranks you may prefer to compare only in a debug mode, as PyTorch does with
-# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In return, the heads carry up to 1 KiB of data, so small collectives need
-# no other call of MPI: each rank combines or copies what it has received. ``all_to_all`` always needs one,
-# because its sizes may differ by rank.
+# Decide whether your ranks compare notes in every call. This costs a message to each other rank, so with very many
+# ranks you may prefer to compare only in a debug mode, as PyTorch does with ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In
+# return, the heads carry up to 1 KiB of data, so small collectives need no other call of MPI: each rank combines or
+# copies what it has received.
 #
 # The nonblocking collective
 # --------------------------
 #
-# For longer data, and for ``all_to_all``, a collective calls a nonblocking function of MPI 4 whose name
-# ends in ``_c``. Its counts have
-# 64 bits, because an ``int`` cannot count the bytes of a tensor of 2 GiB:
+# For longer data, and for ``all_to_all``, whose sizes may differ by rank, the backend calls a nonblocking function
+# of MPI 4 whose name ends in ``_c``. The counts of these functions have 64 bits, because an ``int`` cannot count
+# the bytes of a tensor of 2 GiB:
 #
 # .. admonition:: ``Collective``
 #    :collapsible: closed
@@ -139,9 +142,9 @@ launch("requests_and_works/heads.py", ranks=2)
 #       :part: collective
 #
 # PyTorch may pass a list of tensors where MPI takes one buffer. To avoid copies, the backend gives MPI the first
-# tensor as the buffer, and the distance of each tensor from the first as its offset. Only ``reduce_scatter``
-# must have its input in one piece. The standard allows such distances only within one allocation. MPICH accepts
-# any; with another MPI, copy into one buffer.
+# tensor as the buffer, and the distance of each tensor from the first as its offset. The standard allows such
+# distances only within one allocation, but MPICH accepts any; with another MPI, copy into one buffer. The input of
+# ``reduce_scatter`` must lie in one piece, so the backend copies it otherwise.
 #
 # MPI also forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
 #
@@ -155,10 +158,14 @@ run_program("requests_and_works/aliased.py")
 
 # %%
 # MPICH notices only equal addresses, so do not rely on its error. PyTorch allows overlaps, and FSDP2 makes use of
-# that: the input of its all-gather is a slice of the output. So the backend compares the address ranges of all pieces.
-# In an all-gather, MPI wants ``MPI_IN_PLACE`` from all ranks or from none, and a rank does not know whether the
-# others gather in place, so the backend copies an input that overlaps. ``all_reduce``, and ``reduce`` on its root, pass
-# ``MPI_IN_PLACE``, because PyTorch always calls them in place. The next worker gathers and exchanges in place:
+# that: the input of its all-gather is a slice of the output. So the backend compares the address ranges of all
+# pieces. What it does about an overlap depends on the operation:
+#
+# - ``all_reduce``, and ``reduce`` on its root, pass ``MPI_IN_PLACE``, because PyTorch always calls them in place.
+# - The other operations copy the input. An all-gather, for example, could pass ``MPI_IN_PLACE`` only if all ranks
+#   did, and a rank does not know whether the others gather in place.
+#
+# The next worker gathers and exchanges in place:
 #
 # .. admonition:: Calls in place
 #    :collapsible: closed

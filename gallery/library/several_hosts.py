@@ -11,15 +11,15 @@ library. This page tests both on one machine.
 The network that one host hides
 -------------------------------
 
-Between ranks of one host MPICH copies through shared memory. Only ranks of different hosts use the network,
-which is other code with other bugs: for example, it may hang where shared memory returns. A test suite on one
-host never runs it, so let your tests take both ways: MPICH uses its network for all ranks if the environment says
+Between ranks of one host MPICH copies through shared memory. Only ranks of different hosts use the network, which
+is other code with other bugs: for example, it may hang where shared memory returns. A test suite on one host never
+runs this code, so let your tests take both ways. MPICH uses its network for all ranks if the environment says
 ``MPIR_CVAR_NOLOCAL=1`` when the first group is created, and UCX if it says ``UCX_TLS=tcp,self``.
 
-MPICH needs one more decision. It has several ways to the network, and the one it would choose by
-itself may not exist on the hosts of your users. Unless the environment names another, the extension takes
-the one that works everywhere, TCP through libfabric. The option ``interface`` of the first group, which starts
-MPI, names the network interface. MPI learns of both from these variables:
+MPICH needs one more decision. It has several ways to the network, and the one it would choose by itself may not
+exist on the hosts of your users. Unless the environment names another, the extension takes the one that works
+everywhere, TCP through libfabric. The option ``interface`` of the first group, which starts MPI, names the network
+interface. MPI learns of the network and of the interface from these variables:
 
 .. list-table::
    :header-rows: 1
@@ -79,9 +79,10 @@ run_program("several_hosts/two_hosts.py")
 #
 # In the drawing, the median of ``mpich`` is below that of gloo at every size. Small collectives are fast because
 # the thread of the library looks for an answer again and again, whereas the threads of gloo sleep. In return, that
-# thread takes time from the program while a call is open. With large tensors, the copies decide. In the file, gloo
-# is ahead in one collective, on four ranks over TCP, and in about half of the cases with messages. A message needs a
-# second step if it is longer than 8 KiB, as :doc:`groups-and-tags` explains.
+# thread takes time from the program while a call is open.
+#
+# In the file, gloo is ahead in one collective, on four ranks over TCP, and in about half of the cases with
+# messages. A message needs a second step if it is longer than 8 KiB, as :doc:`groups-and-tags` explains.
 #
 # A virtual switch moves the packets of the simulated hosts in memory. So the times show what the software
 # costs, and not the speed of a network.
@@ -115,10 +116,16 @@ run_program("several_hosts/find_the_library.py")
 #
 # Declare the library in ``install_requires``, with the range of versions whose binary interface you have built
 # against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process
-# which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized;
-# ``--exclude libmpi.so.12`` keeps it out. If pip does not install your library, write its absolute folder into
-# the run path, exclude it in the same way, and name in your README the versions that you support. If it
-# is the wheel ``libucx-cu12`` of UCX, yours needs the run path ``$ORIGIN/../libucx/lib`` and ``--exclude 'libuc*'``.
+# which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized. The option
+# ``--exclude libmpi.so.12`` keeps it out.
+#
+# For other libraries, the run path and the option differ:
+#
+# - For the wheel ``libucx-cu12`` of UCX, the run path is ``$ORIGIN/../libucx/lib``, and the option is
+#   ``--exclude 'libuc*'``.
+# - If pip does not install your library, the run path is the library's absolute folder. Exclude the library in the
+#   same way, and name in your README the versions that you support.
+#
 # :doc:`/communicate/ship-it` has the rest of the release.
 #
 # Several interfaces

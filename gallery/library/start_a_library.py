@@ -19,10 +19,21 @@ MPI programs start with ``mpiexec``, and PyTorch's own backend ``mpi`` needs a P
 a process needs little from ``mpiexec``: its rank, the number of ranks, and the addresses of the others. A rank
 of c10d knows the first two, and the store of the group can carry the third.
 
-MPICH asks its launcher in version 1.1 of a protocol called PMI, the process management interface: lines of
-text through a socket. The variable ``PMI_FD`` has the number of its descriptor, ``PMI_RANK`` the rank, and
-``PMI_SIZE`` the number of ranks. To see what MPICH asks, a Python program plays the launcher for two
-processes, and prints the lines of rank 0:
+MPICH asks its launcher in version 1.1 of a protocol called PMI, the process management interface: lines of text
+through a socket. The variable ``PMI_FD`` has the number of the socket's descriptor, ``PMI_RANK`` the rank, and
+``PMI_SIZE`` the number of ranks. With these commands, the processes exchange their addresses:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``put``, ``get``
+     - commands that publish the address of a rank under a key, and read one
+   * - ``barrier_in``
+     - the command with which a process waits until all have come
+
+To see all that MPICH asks, a Python program plays the launcher for two processes, and prints the lines of rank 0:
 
 .. admonition:: The function ``answer``
    :collapsible: closed
@@ -32,10 +43,6 @@ processes, and prints the lines of rank 0:
 
       * - name
         - what it is
-      * - ``put``, ``get``
-        - commands that publish the address of a rank under a key, and read one
-      * - ``barrier_in``
-        - the command with which a process waits until all have come
       * - ``keys``
         - what the processes have put; in the backend, it lies in the store
       * - ``barrier``
@@ -65,10 +72,12 @@ run_program("start_a_library/dialogue.py")
 # also asks for keys that no rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier ensures that rank 1 has put
 # its address before rank 0 gets it.
 #
-# The backend gives these answers from the keys of the group:
+# The backend gives the same answers, but keeps what the ranks put in the store of the group:
 #
 # .. admonition:: ``answer`` with the keys of the group
 #    :collapsible: closed
+#
+#    MPICH ends the process if an address is not as it was put, so ``checked`` compares each one with its digest.
 #
 #    .. not-executed::
 #       :partly:
@@ -90,9 +99,9 @@ run_program("start_a_library/dialogue.py")
 #       :part: start
 #
 # MPI asks for addresses only until its first communicator exists. The thread still serves to the end of the
-# process, because MPI can end the process if the socket is closed earlier. MPICH also ends the process if an
-# address is not as it was put, so ``checked`` compares each one with its digest. With
-# ``pmi_server.hpp``, ``torchrun`` starts MPI:
+# process, because MPI can end the process if the socket is closed earlier.
+#
+# With this server for PMI, ``torchrun`` starts MPI:
 #
 # .. listing:: gallery/library/start_a_library/all_reduce.py
 #    :part: start
@@ -103,13 +112,14 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # The process owns the library
 # ----------------------------
 #
-# A program creates and destroys groups, but ``MPI_Init`` may be called only once in a process. So MPI belongs
-# to the process, and the first group starts it. (The backend does without the sessions of MPI 4, which can start
-# again.) In the listing, ``Needs`` asks the host for what MPI will take, and ``Turn`` lets one group of the process
-# connect at a time:
+# A program creates and destroys groups, but ``MPI_Init`` may be called only once in a process. So MPI belongs to
+# the process, and the first group starts it:
 #
 # .. admonition:: ``World``, one for the process
 #    :collapsible: closed
+#
+#    ``Needs`` asks the host for what MPI will take, and ``Turn`` lets one group of the process connect at a time.
+#    The backend does without the sessions of MPI 4, which can start again.
 #
 #    .. listing:: extension/mpi_collectives/src/world.hpp
 #       :part: world
@@ -122,18 +132,20 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #   the communicator exists, so the backend then removes the names that this process maps. It leaves those of
 #   a killed start, because it cannot see whether a process of another container uses them.
 # - The variables of PMI exist only during the start, because a program that the rank starts later would take
-#   them for its own. None is left in the output above. ``setenv`` may move the list of variables while another
-#   thread reads it, so the backend puts a new list in its place (``environment.hpp``).
+#   them for its own. None is left in the output above.
 #
 # If the host is short of something, MPI ends the process without an error of Python. So each rank first asks
 # for what MPI will take, and refuses with an error that says what to raise (``needs.hpp``): a little more than
 # 1 MiB in ``/dev/shm`` for each rank of the host, file descriptors, address space and a thread.
 #
-# If ``mpiexec`` has started the process, the variables exist already. Then the backend starts no PMI thread, and
-# only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
+# If ``mpiexec`` has started the process, the variables of PMI exist already. Then the backend starts no PMI thread,
+# and only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
 #
 # .. admonition:: The start under both launchers
 #    :collapsible: closed
+#
+#    ``setenv`` may move the list of variables while another thread reads it, so ``Environment`` puts a new list in
+#    its place.
 #
 #    .. listing:: extension/mpi_collectives/src/world.hpp
 #       :part: launched
@@ -157,12 +169,12 @@ launch("start_a_library/all_reduce.py", ranks=2)
 launch("start_a_library/first_group.py", ranks=3)
 
 # %%
-# Both ranks raise the same error, because the frame collects what each one throws in ``connect``, as
-# :doc:`/right/rendezvous` shows. MPI has not started then, so the program can create the right group
-# afterwards. If the ranks with the highest numbers are missing, MPI starts without them, because c10d tells
-# the backend the ranks of the group but not the size of the world. A later group of all three is then refused. A
-# program that passes ``"mpich"`` to ``init_process_group`` avoids all this, because the world is then the
-# first group.
+# Both ranks raise the same error, because the frame collects the errors of all ranks, as :doc:`/right/rendezvous`
+# shows. MPI has not started then, so the program can create the right group afterwards.
+#
+# If the ranks with the highest numbers are missing, MPI starts without them, because c10d tells the backend the
+# ranks of the group but not the size of the world. A later group of all ranks is then refused. A program that
+# passes ``"mpich"`` to ``init_process_group`` avoids all this, because the world is then the first group.
 #
 # A second start, and groups across programs
 # ------------------------------------------
@@ -219,13 +231,16 @@ run_program("start_a_library/early_barrier.py")
 #        put, barrier and get. PMIx defines functions and no lines of text, so a server links its library
 #      - the process, as here
 #
-# With a unique id or an address for each rank, no second thread has to answer. In the constructor of your
-# transport, let ``library().run`` execute the function that connects, as ``World`` does.
+# .. admonition:: The start in the constructor of your transport
+#    :collapsible: closed
 #
-# Before that call, rank 0 gets the id, also with ``run``, and publishes it with ``place.keys->publish``,
-# whose text may have any bytes. The others read it with ``place.await``, which also ends when a rank has failed.
-# Begin your keys with the name of your backend, because the frame uses ``place.keys``, too. The next page,
-# :doc:`which-thread-calls`, explains ``run``, and who may call the library.
+#    With a unique id or an address for each rank, no second thread has to answer. In the constructor of your
+#    transport, let ``library().run`` execute the function that connects, as ``World`` does.
+#
+#    Before that call, rank 0 gets the id, also with ``run``, and publishes it with ``place.keys->publish``, whose
+#    text may have any bytes. The others read it with ``place.await``, which also ends when a rank has failed. Begin
+#    your keys with the name of your backend, because the frame uses ``place.keys``, too. The next page,
+#    :doc:`which-thread-calls`, explains ``run``, and who may call the library.
 #
 # .. admonition:: After this page you have decided
 #

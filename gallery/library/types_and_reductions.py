@@ -27,13 +27,15 @@ header, *rows = [line.split("\t") for line in output[0].splitlines()]
 show_table(header, rows)
 
 # %%
-# ``AVG`` and ``PREMUL_SUM`` are sums for MPI, because the frame does the rest. It multiplies by the factor of
-# ``PREMUL_SUM`` before it calls the transport. For ``AVG``, the transport passes each input as the only source to
-# ``op.reduce``, which divides it, and then lets MPI add. Unless the call is in place, the transport divides a copy,
-# so that the inputs of the program do not change:
+# For MPI, ``AVG`` and ``PREMUL_SUM`` are sums. The frame multiplies by the factor of ``PREMUL_SUM`` before it calls
+# the transport, and the transport divides the inputs of ``AVG`` before MPI adds them:
 #
 # .. admonition:: The inputs of ``AVG``
 #    :collapsible: closed
+#
+#    For ``AVG``, ``op.reduce`` divides an input that it gets as the only source, so the transport calls it with each
+#    input. Unless the call is in place, the transport divides a copy, so that the inputs of the program do not
+#    change.
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :start-at: const bool divides
@@ -52,24 +54,25 @@ show_table(header, rows)
 # A user-defined operation
 # ------------------------
 #
-# If a library accepts functions, your function can take the place of the missing operation, and the library
-# keeps its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a
-# count and a datatype only, so the function learns neither the operation nor, since MPI lacks the type, the
-# dtype. A function for each pair would work, too, but there would be dozens of them. Instead, the backend
-# creates a datatype for the call and gives it an attribute, which points to the operation of the frame. MPI calls
-# ``Reduction::combine``, which finds the frame's own ``combine`` in this attribute:
+# If a library accepts functions, your function can take the place of the missing operation, and the library keeps
+# its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a count and a
+# datatype only, so the function learns neither the operation nor, since MPI lacks the type, the dtype.
+#
+# A function for each pair would work, but there would be dozens of them. Instead, the backend creates a datatype
+# for the call and gives it an attribute, which points to the operation of the frame. When MPI calls the function,
+# the function finds the frame's own ``combine`` in this attribute:
 #
 # .. diagram:: library/types_and_reductions/diagram
 #
 # .. admonition:: ``Reduction``
 #    :collapsible: closed
 #
+#    The datatype is as long as one element, so MPI never splits an element when it divides the data among the
+#    ranks. ``combine`` does not divide for ``AVG``, because MPI calls it for one pair of arrays after another, and
+#    all of them have been divided before.
+#
 #    .. listing:: extension/mpi_collectives/src/types.hpp
 #       :part: reduction
-#
-# The datatype is as long as one element, so MPI never splits an element when it divides the data among the
-# ranks. ``combine`` does not divide for ``AVG``, because MPI calls it for one pair of arrays after another, and
-# all of them have been divided before.
 #
 # Bug: an operation that has the same name
 # ----------------------------------------
@@ -90,14 +93,15 @@ show_table(header, rows)
 launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 
 # %%
-# MPICH computes ``a > b ? a : b``, and a comparison with NaN is false, so the second operand wins. The
-# ranks have the operands in opposite order, and therefore get different results: one takes the step, the
-# other skips it. If the tensors have 1000 numbers, each rank reduces one half for both, so the ranks agree, and
-# only one half of the result is NaN, as with gloo. But MPI does not say for which sizes they agree. A test with finite numbers,
-# or one that looks only at the norm on rank 1, does not find this bug.
+# MPICH computes ``a > b ? a : b``, and a comparison with NaN is false, so the second operand wins. The ranks have
+# the operands in opposite order, and therefore get different results: one takes the step, the other skips it.
 #
-# The fix is the condition in ``Reduction`` above, which sends ``MIN`` and ``MAX`` of floats to the frame's
-# function. It returns NaN in both orders. A library whose ranks always agree needs no such condition.
+# If the tensors have 1000 numbers, each rank reduces one half for both, so the ranks agree, and only one half of
+# the result is NaN. But MPI does not say for which sizes the ranks agree. A test with finite numbers, or one that
+# looks only at the norm on rank 1, does not find this bug.
+#
+# The fix is to send ``MIN`` and ``MAX`` of floats to the frame's function, which returns NaN in both orders. A
+# library whose ranks always agree needs no such fix.
 #
 # Order and rounding
 # ------------------
@@ -108,11 +112,15 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # whereas a sum of three depends on the order, because each addition rounds.
 #
 # You also decide how often a sum is rounded. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
-# once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is
-# rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and
-# above that it calls MPI. Sums of ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms always take the first way:
-# with two or three bits after the leading one, each rounding is a large error. On four ranks, the next worker
-# adds 256, 1, 1 and 1 in ``bfloat16``. It also averages 30,000 in ``float16``, with ``mpich`` and with gloo:
+# once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is rounded.
+# The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and above that it calls
+# MPI.
+#
+# Sums of ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms are always reduced in the frame, because with
+# two or three bits after the leading one, each rounding is a large error.
+#
+# On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``. It also averages 30,000 in ``float16``, with
+# ``mpich`` and with gloo:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py
 #    :part: sums
@@ -125,11 +133,13 @@ assert output == output[:1] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# All ranks print the same. The exact sum, 259, lies between two numbers of ``bfloat16``, 258 and 260. The
-# short tensor has 260, the result of one rounding. The long one has 258, because a one was lost on the way:
-# 256 + 1 was rounded to 256. Both averages of ``mpich`` are right, because it divides before it adds, as PyTorch
-# documents ``AVG`` and as NCCL does. gloo adds first, and its sum of 120,000 exceeds the largest number of
-# ``float16``, 65,504. The price of dividing first is that the smallest numbers of a type can become 0.
+# All ranks print the same. The exact sum, 259, lies between two numbers of ``bfloat16``, 258 and 260. The short
+# tensor has 260, the result of one rounding. The long one has 258, because a one was lost on the way: 256 + 1 was
+# rounded to 256.
+#
+# Both averages of ``mpich`` are right, because it divides before it adds, as PyTorch documents ``AVG`` and as NCCL
+# does. gloo adds first, and its sum of 120,000 exceeds the largest number of ``float16``, 65,504. The price of
+# dividing first is that the smallest numbers of a type can become 0.
 #
 # If your users must not see such differences, exchange the bytes for these dtypes, whatever their length:
 # ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the input

@@ -2,10 +2,10 @@
 Which thread calls the library
 ==============================
 
-Most libraries make progress only inside of their calls, so a thread of the backend must call them while the
-program computes or waits. If the thread that waits does it, one call that does not return hangs the program past its
-deadline, without an error. On this page you decide which thread calls, and with it how fast a small collective is and
-which thread safety you need.
+Most libraries make progress only inside of their calls, so a thread of the backend must call them while the program
+computes or waits. If the thread of the program makes these calls while it waits, one that does not return hangs the
+program past its deadline, without an error. On this page you decide which thread calls, and with it how fast a
+small collective is and which thread safety you need.
 
 .. diagram:: library/which_thread_calls/diagram
 
@@ -28,12 +28,13 @@ Two designs
      - several at a time, if there are several groups
      - one
 
-Choose the first design for shared memory, because a look at memory always returns. A look at a library may not.
-``MPI_Test`` must not wait for other ranks, but it can hang all the same: when a rank was killed while MPICH used
-TCP, the test of another rank did not return. For most libraries, choose the second design.
+For shared memory, let the caller of ``wait`` look for news, because a look at memory always returns. A look at a
+library may not: ``MPI_Test`` must not wait for other ranks, but when a rank was killed while MPICH used TCP, the
+test of another rank did not return. So for most libraries, let one thread of the process make all calls.
 
-The frame itself has a third: if ``can_block`` is true, its default, one thread for each group makes the calls.
-This suits a library with independent communicators, if a thread that did not start it may call it.
+The frame itself has a third design: if ``can_block`` of your transport is true, its default, one thread for each
+group makes the calls. This suits a library with independent communicators, if a thread that did not start the
+library may call it.
 
 Bug: a call that does not return
 --------------------------------
@@ -56,8 +57,8 @@ run_program("which_thread_calls/call_that_hangs.py")
 # A thread for the library
 # ------------------------
 #
-# The frame implements the second design in ``library.hpp``, for libraries that make progress when a call is
-# tested. The listings below have these names:
+# The frame implements one thread for the process in ``library.hpp``, for libraries that make progress when a call
+# is tested. The listings below have these names:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -77,7 +78,7 @@ run_program("which_thread_calls/call_that_hangs.py")
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #    :start-at: // The thread of the library alone
-#    :end-before: template <class Step>
+#    :end-before: private:
 #
 # .. admonition:: The whole ``Call``
 #    :collapsible: closed
@@ -99,16 +100,18 @@ run_program("which_thread_calls/call_that_hangs.py")
 #       .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #          :part: library
 #
-# A caller must not hang with the library, so it only reads what the library's thread has written. It sleeps on
-# the ``Bell`` of its group, which that thread rings when a call has ended. The transport of
-# ``mpich`` can therefore return false from ``can_block``, so that callers drive it, as
-# :doc:`/right/asynchronous-work` explains. In ``rest``, they sleep:
+# A caller must not hang with the library, so it only reads what the library's thread has written. The caller sleeps
+# in ``rest`` of the transport, on the ``Bell`` of its group, which the library's thread rings when a call has
+# ended:
 #
 # .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #    :part: rest
 #
-# The next worker shows a deadline. Its function ``threads_of_mpi`` finds the threads of MPI, and
-# ``sum_of_ones`` reduces in a group:
+# Because no caller hangs, the transport of ``mpich`` returns false from ``can_block``: its callers drive it, as
+# :doc:`/right/asynchronous-work` explains.
+#
+# The next worker shows a deadline. Its function ``threads_of_mpi`` finds the threads of MPI, and ``sum_of_ones``
+# reduces in a group:
 #
 # .. admonition:: ``threads_of_mpi`` and ``sum_of_ones``
 #    :collapsible: closed
@@ -138,12 +141,15 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # not past the deadline of the rendezvous. At the deadline the caller raises an error, while the thread stays in
 # MPI, and all groups of the process stand still until MPI returns.
 #
-# To keep this rare, the frame connects a group only when all ranks have arrived, as
-# :doc:`/right/rendezvous` shows. Also, two threads of a process may create groups A and B. If rank 0 begins with A and
-# rank 1 with B, each waits in MPI for a call that the other one makes later. So a process of ``mpich`` creates one
-# communicator at a time, and the ranks of a group take their turns one after another, in an order that all groups
-# share (``turn.hpp``). Other groups still pause while one connects. If the communicators of your library are
-# independent, as NCCL's are, each group can have a ``Library`` of its own, which must never be destroyed.
+# To keep this rare, the frame connects a group only when all ranks have arrived, as :doc:`/right/rendezvous` shows.
+#
+# Two threads of a process may also create groups A and B at the same time. If rank 0 begins with A and rank 1 with
+# B, each waits in MPI for a call that the other one makes later. So a process of ``mpich`` creates one communicator
+# at a time, and the ranks of a group take their turns one after another, in an order that all groups share
+# (``turn.hpp``).
+#
+# The other groups of the process pause while one connects. If the communicators of your library are independent, as
+# NCCL's are, each group can have a ``Library`` of its own, which must never be destroyed.
 #
 # Waiting for data
 # ----------------
@@ -158,17 +164,20 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #       :part: serve
 #       :end-before: // Nothing wakes this thread
 #
-# You must decide how often it looks. After a look that has found nothing, ``rest`` of ``Library`` goes on at once,
-# yields or sleeps:
+# You must decide how often the thread looks. After a look that has found nothing, ``rest`` of ``Library`` goes on
+# at once, yields or sleeps:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #    :start-at: // Nothing wakes this thread
 #    :end-before: // [/serve]
 #
-# The first 100 looks follow each other at once, for answers that come within microseconds. Then, until 500
-# microseconds after the last event (a new job or the end of a call), the thread calls ``sched_yield`` between looks,
-# so that a rank that shares the core can send what this one waits for. Finally, the thread naps, each time for an
-# eighth of the time since the last event, but at most a millisecond, so a nap adds little to an already long wait.
+# An event is a new job or the end of a call. How the thread waits depends on the time since the last event:
+#
+# - The first 100 looks follow each other at once, for answers that come within microseconds.
+# - After these, until 500 microseconds after the event, the thread calls ``sched_yield`` between looks, so that a
+#   rank that shares the core can send what this one waits for.
+# - Then the thread naps, each time for an eighth of the time since the event, but at most a millisecond, so a nap
+#   adds little to an already long wait.
 #
 # A test that takes more than 20 microseconds has copied data, so it counts as an event, too. Otherwise the thread
 # would nap between the pieces of a large tensor.

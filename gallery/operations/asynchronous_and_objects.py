@@ -8,7 +8,7 @@ collective runs, how ranks wait for each other, and how they exchange Python obj
 Asynchronous collectives
 ------------------------
 
-All collectives on tensors take the argument ``async_op=True``, and so does ``barrier``. Those on objects do
+All collectives on tensors take the argument ``async_op=True``, and so does ``barrier``. The collectives on objects do
 not take it:
 """
 
@@ -55,15 +55,17 @@ print("without async_op:", ", ".join(takes[False]))
 # Objects
 # -------
 #
-# To send a Python object to all ranks, or to collect one from each, use the collectives on objects. They
-# pickle the objects and send the bytes as tensors, so they are slower than those on tensors. They also
-# block, and autograd cannot differentiate them. For settings and reports that does not matter.
+# To send a Python object to all ranks, or to collect one from each, use the collectives on objects. They pickle the
+# objects and send the bytes as tensors, so they are slower than the collectives on tensors. They also block, and
+# autograd cannot differentiate them. For settings and reports that does not matter.
 #
-# If the group has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes. With
-# ``"nccl"`` alone, they first go to the current CUDA device, which ``device_id`` of ``init_process_group`` does
-# not set. So call ``torch.cuda.set_device(local_rank)`` in each rank. Otherwise the bytes of all ranks of a node go
-# to its first GPU, and ``nccl`` raises an error in the ranks that use another one. Checkpoints need this, too, because
-# ``save`` and ``load`` of ``torch.distributed.checkpoint`` send objects.
+# In a group that has only the backend ``"nccl"``, call ``torch.cuda.set_device(local_rank)`` in each rank before you
+# send objects. Their bytes first go to the current CUDA device, which ``device_id`` of ``init_process_group`` does
+# not set. Without the call, the bytes of all ranks of a node go to its first GPU, and ``nccl`` raises an error in the
+# ranks that use another GPU. Checkpoints need the call, too, because ``save`` and ``load`` of
+# ``torch.distributed.checkpoint`` send objects.
+#
+# If the group also has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes.
 #
 # Use collectives on objects only among ranks that you trust, because unpickling can run any code.
 #

@@ -36,12 +36,12 @@ have and what they need:
      - a list with a piece for each rank, on all
      - the list of the pieces for it, on each
 
-All ranks call the same functions in the same order, with tensors that fit together. If one rank leaves
-out a call, the others wait for its next one. If that call happens to match, the results can be wrong without an
-error; if none comes, the wait ends with the timeout of the group, or with an error when the rank has ended.
+All ranks call the same functions in the same order, with tensors that fit together. If one rank leaves out a call,
+the others wait until it makes its next call. If that next call happens to match, the results can be wrong without an
+error. If no call comes, the wait ends with the timeout of the group, or with an error when the rank has ended.
 
-One program runs all eight on four ranks, with gloo. Each section shows a call, and what each rank holds
-before and after it; ``-`` means that it holds nothing, or something undefined. The whole program is
+One program runs all eight collectives on four ranks, with gloo. Each section shows a call, and what each rank holds
+before and after it; ``-`` means that the rank holds nothing, or something undefined. The whole program is
 ``gallery/operations/collectives/collectives.py``, which is in the zip file at the end of this page.
 :doc:`starting-processes` describes ``launch``.
 """
@@ -149,9 +149,9 @@ show("all_gather")
 # Reduce-scatter
 # --------------
 #
-# Every rank has a list. Rank 0 receives the sum of all first pieces, rank 1 the sum of all second pieces,
-# and so on. FSDP reduces gradients with a reduce-scatter, because each rank needs only those of its own
-# shard. A reduce-scatter and then an all-gather give the same result as an all-reduce.
+# Every rank has a list. Rank 0 receives the sum of all first pieces, rank 1 the sum of all second pieces, and so on.
+# FSDP reduces gradients with a reduce-scatter, because each rank needs only the gradients of its own shard. A
+# reduce-scatter and then an all-gather give the same result as an all-reduce.
 #
 # .. diagram:: operations/collectives/reduce-scatter
 #
@@ -165,10 +165,12 @@ show("reduce_scatter")
 # All-to-all
 # ----------
 #
-# Every rank has a piece for each rank. If each rank's pieces are a row of a matrix, the all-to-all
-# transposes this matrix. Models with a mixture of experts use an all-to-all to send tokens to their
-# experts, which are on different ranks. Here the pieces of a rank are the elements of one tensor, so the
-# call is ``all_to_all_single``; ``all_to_all`` takes lists of tensors.
+# Every rank has a piece for each rank. If each rank's pieces are a row of a matrix, the all-to-all transposes this
+# matrix. Models with a mixture of experts use an all-to-all to send tokens to their experts, which are on different
+# ranks.
+#
+# Here the pieces of a rank are the elements of one tensor, so the call is ``all_to_all_single``; ``all_to_all`` takes
+# lists of tensors.
 #
 # .. diagram:: operations/collectives/all-to-all
 #
@@ -189,6 +191,6 @@ import torch.distributed as dist
 print(", ".join(dist.ReduceOp.RedOpType.__members__))
 
 # %%
-# A backend may lack some of them, or some dtypes for one, so look up yours before you rely on it.
+# A backend may lack some of these operations, or some dtypes for one of them, so look up yours before you rely on it.
 #
 # Not run here: operations other than the sum.

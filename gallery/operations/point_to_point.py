@@ -47,9 +47,9 @@ launch("point_to_point/blocking_messages.py", ranks=2)
 launch("point_to_point/deadlock.py", ranks=2)
 
 # %%
-# Both ranks print the program's own message. In the rank that gives up first, the exception says
-# ``Timed out waiting 2000ms for send operation to complete``. This rank closes the connection, so the exception of
-# the other rank may say instead that its peer has closed the connection.
+# Both ranks print the program's own message. Their exceptions can differ: in the rank that gives up first, the
+# exception says ``Timed out waiting 2000ms for send operation to complete``. This rank closes the connection, so the
+# exception of the other rank may say instead that its peer has closed the connection.
 #
 # Three ways to exchange
 # ----------------------
@@ -79,9 +79,9 @@ launch("point_to_point/no_deadlock.py", ranks=2)
 # The order in a batch
 # --------------------
 #
-# A backend that supports coalescing, such as NCCL, gets the operations of a batch as one group. Gloo does
-# not support it, so ``batch_isend_irecv`` starts the operations one by one, in the order of the list, and
-# waits for none.
+# How a batch runs depends on the backend. A backend that supports coalescing, such as NCCL, gets the operations of a
+# batch as one group. Gloo does not support coalescing, so ``batch_isend_irecv`` starts the operations one by one, in
+# the order of the list, and waits for none.
 #
 # With either kind of backend, the order of a send and a receive in the list does not matter, but the order
 # of two messages in the same direction does. Here rank 1 names its tensors in the opposite order, so it

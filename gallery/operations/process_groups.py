@@ -14,9 +14,9 @@ this call. Before the group exists, its ranks must find each other, which is cal
 The environment
 ---------------
 
-Without further arguments, ``init_process_group`` reads four variables from the environment:
-``MASTER_ADDR``, ``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``. ``torchrun`` sets them, but in a program
-that you start by hand they are missing. Here the arguments replace only the last two:
+Without further arguments, ``init_process_group`` reads four variables from the environment: ``MASTER_ADDR``,
+``MASTER_PORT``, ``RANK`` and ``WORLD_SIZE``. ``torchrun`` sets them, but in a program that you start by hand they are
+missing. Here the arguments replace only ``RANK`` and ``WORLD_SIZE``:
 """
 
 import torch.distributed as dist
@@ -38,10 +38,10 @@ except ValueError as error:
 # Ranks without a launcher
 # ------------------------
 #
-# If ``mp.spawn`` starts the ranks, as in the next program, your code must say where they meet. For the
-# first group, each rank sets the four variables. For the second, each passes an address of the form
-# ``tcp://host:port``. A third way, the file, is in :doc:`starting-processes`, which also explains
-# ``mp.spawn`` and ``run_program``.
+# If ``mp.spawn`` starts the ranks, your code must say where they meet. The next program forms two groups, one after
+# the other. For the first group, each rank sets the four variables. For the second group, each rank passes an address
+# of the form ``tcp://host:port``. Ranks can also meet in a file, as in :doc:`starting-processes`, which explains
+# ``mp.spawn`` and ``run_program``, too.
 #
 # .. listing:: gallery/operations/process_groups/spawned_group.py
 #    :start-at: def work
@@ -81,8 +81,8 @@ launch("process_groups/late_rank.py", ranks=2)
 # Stores
 # ------
 #
-# With every backend but ``mpi``, ranks meet in a *store*, a small key-value store that they share. Backends
-# exchange their addresses in it, and a program may use it too. The right kind depends on what the processes share:
+# With every backend but ``mpi``, ranks meet in a *store*, a small key-value store that they share. Backends exchange
+# their addresses in the store, and a program may use it, too. Choose the kind of store by what the processes share:
 #
 # ``TCPStore``
 #     One process serves it, and the others connect. The variables of the environment and
@@ -124,7 +124,7 @@ except dist.DistStoreError as error:
 # 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks
 #    exchange through the store what they need to connect: with gloo their addresses, and with NCCL an id
 #    that rank 0 creates. Before PyTorch 2.15, NCCL by default connects only in the first call;
-# 5. makes this the default group, which a call uses if you pass no ``group``.
+# 5. makes the new group the default group, which a call uses if you pass no ``group``.
 #
 # The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.
 #
@@ -169,11 +169,10 @@ except dist.DistStoreError as error:
 # it has NCCL, and there are such functions for ``gloo``, ``mpi``, ``ucc`` and ``xccl``. The build for CUDA, which pip
 # installs on Linux, has ``nccl``, and a CPU build does not. Neither has ``mpi``, ``ucc`` or ``xccl``.
 #
-# A build can have a library without the hardware for it. If you do not name a backend,
-# ``init_process_group`` therefore chooses by the device: the one in ``device_id``, or else an accelerator that
-# it finds, or else the CPU. It uses the backend that the next table has for this device, and no other, so
-# a group on NVIDIA GPUs then has no backend for tensors on the CPU. A package that registers a backend for a new
-# device adds a row:
+# If you do not name a backend, ``init_process_group`` chooses one for a single device: the one in ``device_id``, or
+# else an accelerator that it finds, or else the CPU. So a group on NVIDIA GPUs has no backend for tensors on the
+# CPU. The next table shows the backend of each device; a package that registers a backend for a new device adds a
+# row:
 
 # sphinx_gallery_start_ignore
 import torch

@@ -7,12 +7,6 @@ the data. This is called *single program, multiple data* (SPMD). Something must 
 tell each its rank. This page shows three ways, so that you can choose one for your program: a loop,
 ``mp.spawn``, and the launcher ``torchrun``.
 
-.. note::
-
-   The programs on this page are in separate files, because a child process that is started with *spawn*
-   imports the main module again. The code that the child runs must therefore be importable, and the main
-   module must guard its entry point with ``if __name__ == "__main__":``.
-
 A loop in your program
 ----------------------
 
@@ -28,6 +22,12 @@ of Python's ``multiprocessing`` and can, in addition, pass tensors between proce
 
    .. listing:: gallery/operations/starting_processes/loop_of_processes.py
       :no-caption:
+
+.. note::
+
+   The programs on this page are in separate files, because a child process that is started with *spawn*
+   imports the main module again. The code that the child runs must therefore be importable, and the main
+   module must guard its entry point with ``if __name__ == "__main__":``.
 
 This site runs such a program with ``run_program``, a function in ``gallery/launcher.py``. It prints the
 output unchanged, and raises an exception if the program fails. It sets ``OMP_NUM_THREADS=1``, because the
@@ -79,10 +79,10 @@ run_program("starting_processes/spawned_processes.py", expected_stderr="Terminat
 #     A small server process forks each child. The server starts when the program needs
 #     its first child. It is a fresh Python, so it has none of the parent's threads.
 #
-# Use spawn or forkserver with PyTorch, because threads and fork do not mix: PyTorch runs threads of OpenMP,
-# of autograd and of the backends. Besides, a forked child cannot use CUDA at all if the parent has
-# initialized it. The next program shows the difference. A thread of the parent holds a lock while the
-# children start:
+# Use spawn or forkserver with PyTorch, because threads and fork do not mix: PyTorch runs threads of OpenMP, of
+# autograd and of the backends. Besides, a forked child cannot use CUDA at all if the parent has initialized it.
+#
+# The next program shows how the start methods differ. A thread of the parent holds a lock while the children start:
 #
 # .. admonition:: The program with the lock
 #    :collapsible: closed
@@ -133,11 +133,10 @@ run_program("starting_processes/spawn_options.py")
 #
 # .. listing:: gallery/operations/starting_processes/environment_of_a_rank.py
 #
-# All pages of this site run such programs with ``launch``, another function in ``gallery/launcher.py``,
-# which calls ``torchrun``. Because the output of ranks that print at the same time would be mixed,
-# ``launch`` collects it. When all ranks have ended, it prints their standard output in the order of the
-# ranks, with ``[rank N]`` in front of each line. The line that begins with ``$`` leaves out the options
-# that collect the output. The settings of ``run_program`` apply here, too.
+# All pages of this site run such programs with ``launch``, another function in ``gallery/launcher.py``, which calls
+# ``torchrun``. Because the output of ranks that print at the same time would be mixed, ``launch`` collects it, and
+# prints it in the order of the ranks when all have ended, with ``[rank N]`` in front of each line. The settings of
+# ``run_program`` apply here, too.
 
 from launcher import launch
 

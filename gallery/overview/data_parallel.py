@@ -11,7 +11,8 @@ PyTorch's two ways to do it, and shows the calls and the limits of DDP, the bett
 One device
 ----------
 
-A program on one device gives the result with which DDP is compared. Both use this training loop:
+To see later that DDP learns the same, first train on one device. The programs for one device and for DDP use this
+training loop:
 
 .. admonition:: The training loop
    :collapsible: closed
@@ -46,7 +47,7 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # no interpreter and can be on several nodes. Each rank computes gradients from its own data. DDP
 # averages them with an all-reduce, and therefore every rank makes the same update.
 #
-# Each rank first calls ``init_process_group("gloo")``. A ``DistributedSampler`` then gives it its part of the
+# Each rank first calls ``init_process_group("gloo")``. A ``DistributedSampler`` then gives the rank its part of the
 # data, here half of the batch. The training loop stays the same:
 #
 # .. listing:: gallery/overview/shared/data_parallel.py
@@ -88,18 +89,19 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #       for epoch in range(epochs):
 #           sampler.set_epoch(epoch)  # Shuffles anew.
 #
-# Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the
-# inputs of ``forward`` to the device, but your program must move the targets. With ``device_id``, NCCL
-# connects at once, and ``barrier`` uses this device; since PyTorch 2.15, both use the one of ``LOCAL_RANK`` by default
+# Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the inputs of
+# ``forward`` to the device, but your program must move the targets.
+#
+# With ``device_id``, NCCL connects at once, and ``barrier`` uses this device
 # (:doc:`/tutorial/options-and-reductions`). Collectives on objects use the device of ``set_device``
 # (:doc:`/operations/asynchronous-and-objects`).
 #
 # What DDP calls
 # --------------
 #
-# If you look for the cause of a hang, or write a backend, you need to know which collectives a rank takes part in. The
-# table shows what ``CommDebugMode`` counts for a plain model, one with batch normalization, and the option
-# ``find_unused_parameters``:
+# To find the cause of a hang, or to write a backend, you need to know which collectives a rank takes part in.
+# PyTorch's ``CommDebugMode`` counts them. The table shows its counts for a plain model, and for one with batch
+# normalization. In the third model, ``forward`` leaves out a layer, so DDP has the option ``find_unused_parameters``:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -130,15 +132,15 @@ show_table(
 #
 # A step makes these calls:
 #
-# 1. Before the forward pass of the second step only, DDP divides the parameters into buckets anew, and rank 0
-#    broadcasts the result in two tensors, so that all ranks use the same buckets.
-# 2. Before the forward pass, rank 0 broadcasts its buffers, in one call for each type and each 250 MiB. Those
-#    of batch normalization have two types, because it also counts batches. ``forward_sync_buffers=False`` stops
-#    these broadcasts.
+# 1. DDP all-reduces the gradients in groups, called *buckets*. Before the forward pass of the second step only, it
+#    divides the parameters into buckets anew, and rank 0 broadcasts the result in two tensors, so that all ranks use
+#    the same buckets.
+# 2. If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
+#    pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
+#    batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
 # 3. In the backward pass, DDP all-reduces the buckets in the order of their numbers, which all ranks share. It
-#    starts a bucket when its gradients are ready and all earlier buckets have started. It divides each gradient by
-#    the number of ranks when it copies it into the bucket, *before* the all-reduce, and therefore requests a sum.
-#    This model has one bucket; :doc:`gradient-buckets` shows several.
+#    divides each gradient by the number of ranks *before* the all-reduce, and therefore requests a sum. This model
+#    has one bucket; :doc:`gradient-buckets` shows several.
 # 4. With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
 #    which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
 #    constructor, without the broadcasts of the second step.
@@ -194,8 +196,8 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # ``divide_by_initial_world_size=False`` it divides by the number of ranks that still have data. At the
 # end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
-# ``join`` repeats only the communication of DDP, and adds two all-reduces of one element to each step,
-# and a third if DDP broadcasts buffers. If your model calls collectives itself, pass
+# ``join`` adds two all-reduces of one element to each step, and a third if DDP broadcasts buffers. A rank without
+# data repeats only the collectives of DDP. If your model calls collectives itself, pass
 # ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
 # FSDP2, which also divides the parameters (:doc:`sharded-training`), has no ``join``. If a rank skips a batch,
@@ -214,9 +216,9 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # * *Some parameters of a layer* to which the program applied ``fully_shard``: the rank reduces fewer gradients.
 #   With gloo, a process then ends with ``Received data size doesn't match``.
 #   ``model.set_reduce_scatter_unused_params(True)`` lets the rank contribute zeros instead.
-# * *A whole layer*, or the backward pass: the rank leaves out all-gathers, too, so its next one meets that
-#   of another layer. If both layers have the same size, the ranks silently compute with wrong parameters, until
-#   their calls no longer match, and raise an error or time out. Zeros do not help then. So let the ranks decide
-#   together, too, or apply ``fully_shard`` to a module that contains the branches and that all ranks run.
+# * *A whole layer*, or the backward pass: the rank also leaves out all-gathers, so its next all-gather meets that of
+#   another layer. If both layers have the same size, the ranks silently compute with wrong parameters. Zeros do not
+#   help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and that
+#   all ranks run.
 #
 # Not run here: FSDP2, and GPUs, of which the build of this site has none.

@@ -29,18 +29,21 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # Rank 0 gets an error, because its connection to rank 1 was closed. ``except`` does not repair the
 # group: it still has two members, one of which is dead, so the next step fails too.
 #
-# This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until the timeout of
-# the group, 30 minutes by default. With NCCL, Python usually sees no exception: a thread of the backend, the
-# *watchdog*, notices a failed call, or one that exceeds the timeout, by default 10 minutes if ``backend`` is
-# ``"nccl"``, and ends the process.
+# This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until the timeout of the group, 30
+# minutes by default.
+#
+# With NCCL, Python usually sees no exception. Instead, a thread of the backend, the *watchdog*, ends the process when
+# a call fails or exceeds the timeout. If ``backend`` is ``"nccl"``, the timeout is 10 minutes by default.
+#
+# A typical reason why a rank dies is that it runs out of memory. :doc:`memory` shows what the other
+# ranks do then.
 #
 # Restart of all ranks
 # --------------------
 #
-# After a failure, all ranks must begin again, as new processes in a new group. ``torchrun`` never
-# does this by default, and once with ``--max-restarts=1``: when a rank ends with an error, it stops the other
-# ranks and starts all of them again. Each start is called an *attempt*. In the program above, rank 1 ended
-# with exit status 0, which ``torchrun`` does not count as an error.
+# After a failure, all ranks must begin again, as new processes in a new group. By default, ``torchrun`` never does
+# this. With ``--max-restarts=1`` it does so once: when a rank ends with an error, ``torchrun`` stops the other ranks
+# and starts all of them again. Each start is called an *attempt*.
 #
 # .. diagram:: overview/elastic/diagram
 #
@@ -50,9 +53,11 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: checkpoint
 #
-# The launcher may stop a rank while it writes. ``os.replace`` makes this harmless, because the previous
-# checkpoint then remains. With GPUs, pass ``map_location`` to ``torch.load``, so that each rank loads to
-# its own device, and not to the device of rank 0.
+# The launcher may stop a rank while it writes. ``os.replace`` makes this harmless, because the previous checkpoint
+# then remains.
+#
+# With GPUs, pass ``map_location`` to ``torch.load``, so that each rank loads to its own device, and not to the device
+# of rank 0.
 #
 # Every attempt loads the last checkpoint and trains from there. Rank 0 saves one after every second
 # step, and in the first attempt rank 1 fails:
@@ -78,23 +83,23 @@ with tempfile.TemporaryDirectory() as folder:
 # interruption for two reasons: the batch depends only on the number of the step, and the checkpoint
 # contains the momentum of the optimizer.
 #
-# ``torchrun`` prints what the ranks print, and keeps nothing of it. To read afterwards why a rank failed, add
-# ``--log-dir=logs --tee=3``, which also writes both streams of each rank to files, such as
-# ``attempt_0/1/stderr.log`` for local rank 1, below a folder for each job. ``--redirects=3`` writes only the
-# files.
+# ``torchrun`` keeps nothing of what the ranks print. To read afterwards why a rank failed, add
+# ``--log-dir=logs --tee=3``. Both streams of each rank then also go to files, such as ``attempt_0/1/stderr.log`` for
+# local rank 1, below a folder for each job.
 #
 # A new group
 # -----------
 #
-# Each attempt reads its rank and the world size again, and begins a new group:
+# All attempts share one store, which the launcher serves, so a rank could read what an earlier attempt has left
+# there. To prevent this, the program puts the number of the attempt before the keys of the group. It also reads the
+# rank and the world size again:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: join
 #
-# The prefix is needed because all attempts share one store, which the launcher serves.
-# ``init_process_group("gloo")`` alone would use the same keys in each attempt. An early rank of attempt
-# 1 could then read the address of a process of attempt 0, and would fail to connect to it. This concerns
-# ``nccl``, too, because its ranks exchange the id of their connection through the same store.
+# Without the prefix, ``init_process_group("gloo")`` would use the same keys in each attempt. An early rank of attempt
+# 1 could then read the address of a process of attempt 0, and would fail to connect to it. This concerns ``nccl``,
+# too, because its ranks exchange the id of their connection through the same store.
 #
 # With several nodes the prefix is not enough, because each launcher counts its own restarts. Set
 # ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of ``torchrun`` instead. Each attempt then
@@ -124,11 +129,13 @@ with tempfile.TemporaryDirectory() as folder:
 #   because it asks the rendezvous about once a second whether a node waits there.
 #
 # If a whole node is lost, its launcher does not wait at the rendezvous, so the other ranks restart only once they
-# fail, with NCCL by the timeout of the group. With ``--nnodes=2``, their launcher waits ten minutes
-# (``--rdzv-conf=join_timeout=600``) for a replacement that runs the same command, then fails. The node of
-# ``$HOST`` serves the rendezvous, so if it is lost, the other launcher fails, too: at once if the connection is
-# closed, but if the node falls silent, only when the system gives up the connection, on Linux after about 15 minutes
-# by default.
+# fail, with NCCL by the timeout of the group. What their launcher then does depends on the lost node:
+#
+# * If the lost node is not that of ``$HOST``, the launcher waits ten minutes (``--rdzv-conf=join_timeout=600``) for a
+#   replacement that runs the same command, then fails.
+# * The node of ``$HOST`` serves the rendezvous, so if it is lost, the launchers of the other nodes fail: at once if
+#   the connection is closed, otherwise when the system gives up the connection, on Linux after about 15 minutes by
+#   default.
 #
 # Nodes that come and go
 # ----------------------
@@ -148,9 +155,6 @@ with tempfile.TemporaryDirectory() as folder:
 #    :part: part
 #
 # All nodes must be able to read the checkpoint.
-#
-# A typical reason why a rank dies is that it runs out of memory. :doc:`memory` shows what the other
-# ranks do then.
 #
 # Checkpoints of a sharded model
 # ------------------------------

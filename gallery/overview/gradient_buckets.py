@@ -20,9 +20,9 @@ Therefore the buckets are numbered, and the all-reduce of a bucket starts when i
 earlier buckets have started. S. Li et al. describe this design in `PyTorch Distributed: Experiences on
 Accelerating Data Parallel Training <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ (VLDB 2020).
 
-Two hooks make the overlap visible. PyTorch calls the first when the gradient of a layer's weight is
-ready. The other one is a *communication hook*, which DDP calls instead of its own all-reduce. Ours
-records the call, and then does what DDP would have done:
+To make the overlap visible, the program records two kinds of events with hooks. PyTorch calls the hook of
+``record_gradients`` when the gradient of a layer's weight is ready. DDP calls ``record_buckets``, a *communication
+hook*, instead of its own all-reduce. The communication hook records the call, and then does what DDP would have done:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: record
@@ -50,9 +50,9 @@ show_section(output, "DDP")
 # The size of a bucket
 # --------------------
 #
-# Without ``bucket_cap_mb``, a bucket is full at 25 MiB, except for the first one, which is full at 1 MiB
-# so that the first all-reduce starts early. For four limits in MiB, the table shows the number of
-# all-reduces in one backward pass, and how many gradients are missing when the first one starts:
+# Without ``bucket_cap_mb``, a bucket is full at 25 MiB, except for the first one, which is full at 1 MiB so that the
+# first all-reduce starts early. For four limits in MiB, the table shows the number of all-reduces in one backward
+# pass, and how many gradients are missing when the first all-reduce starts:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -64,11 +64,12 @@ show_section(output, "DDP")
 show_section(output, "sizes")
 
 # %%
-# Small buckets start early but need many calls, and each call costs a latency, however small its tensor
-# is. Large buckets need few calls, but the first one starts late, and only what starts before the end of
-# the backward pass is hidden. With a single bucket, which a limit of 25 MiB gives this model, nothing
-# overlaps. Keep the default until a measurement of your model says otherwise. The all-reduce of the last
-# bucket is never hidden, as :doc:`/accelerators/overlap` shows in a trace.
+# Small buckets start early but need many calls, and each call costs a latency, however small its tensor is. Large
+# buckets need few calls, but the first one starts late, and only what starts before the end of the backward pass is
+# hidden. With a single bucket, which a limit of 25 MiB gives this model, nothing overlaps.
+#
+# The all-reduce of the last bucket is never hidden, as :doc:`/accelerators/overlap` shows in a trace. Keep the
+# default until a measurement of your model says otherwise.
 #
 # Whatever their size, the buckets together are a second copy of the gradients. With
 # ``gradient_as_bucket_view=True``, the gradients are views of the buckets instead, which saves this memory;
@@ -81,11 +82,8 @@ show_section(output, "sizes")
 # never ready. It also holds back all later buckets, so the backward pass ends without their all-reduces. DDP
 # notices this at the next step:
 #
-# .. admonition:: The model
-#    :collapsible: closed
-#
-#    .. listing:: gallery/overview/shared/branches.py
-#       :part: model
+# .. listing:: gallery/overview/shared/branches.py
+#    :part: model
 #
 # .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
 #    :part: unused
@@ -93,14 +91,13 @@ show_section(output, "sizes")
 show_section(output, "unused")
 
 # %%
-# The rest of the message lists the indices of these parameters, and with ``TORCH_DISTRIBUTED_DEBUG=INFO``
-# also their names. If the branch should have been taken, or an output of ``forward`` does not reach the
-# loss, fix that. If not, pass ``find_unused_parameters=True``. DDP then searches the graph in each step
-# and marks what it does not find as ready. The price is a second all-reduce, which tells all ranks which
-# parameters any rank has used. Those that no rank has used keep their gradients as they are.
+# DDP's error also lists the indices of the parameters without a gradient, and with ``TORCH_DISTRIBUTED_DEBUG=INFO``
+# their names. If the branch should have been taken, or an output of ``forward`` does not reach the loss, fix that. If
+# not, pass ``find_unused_parameters=True``.
 #
-# With this option, DDP makes its buckets in the constructor, in the opposite order of the parameters, and
-# keeps them. So the all-reduces overlap from the first step on, but the small bucket of 1 MiB comes last.
+# With this option, DDP searches the graph in each step and marks the parameters that it does not find as ready. The
+# price is a second all-reduce, which tells all ranks which parameters any rank has used. Parameters that no rank has
+# used keep their gradients as they are.
 #
 # If only *one* rank leaves out the branch, only this rank raises the error, in its next step. The others wait
 # for its all-reduce, and report a timeout or a closed connection, so read the logs of all ranks. With
@@ -109,11 +106,12 @@ show_section(output, "unused")
 # Gradient accumulation
 # ---------------------
 #
-# When a batch does not fit into memory, a program computes it in parts, adds up their gradients, and
-# takes one optimizer step. DDP does not know that more parts follow, so it all-reduces in each backward
-# pass. Within ``no_sync`` it leaves that out, and the gradients stay in the rank until the first backward
-# pass outside, whose all-reduces include them. These functions process the same four
-# parts, without ``no_sync``, with it, and with a bug:
+# When a batch does not fit into memory, a program computes it in parts, adds up their gradients, and takes one
+# optimizer step. DDP does not know that more parts follow, so it all-reduces in each backward pass.
+#
+# To leave out these all-reduces, run all parts but the last within ``no_sync``. The gradients then stay in the rank
+# until the first backward pass outside ``no_sync``, whose all-reduces include them. These functions process the same
+# four parts, without ``no_sync``, with it, and with a bug:
 #
 # .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
 #    :part: accumulate
@@ -122,10 +120,11 @@ show_section(output, "unused")
 show_section(output, "accumulate")
 
 # %%
-# The gradients are the same, because the average of the sums is the sum of the averages. With a quarter of the
-# all-reduces, the network carries a quarter of the bytes. The bug is in ``forward_outside``: DDP decides in the
-# forward pass whether the backward pass communicates, so a context around ``backward`` alone has no effect. All
-# ranks must leave out the same all-reduces.
+# ``reduce_once`` gives the same gradients, because the average of the sums is the sum of the averages. With a quarter
+# of the all-reduces, the network carries a quarter of the bytes. All ranks must leave out the same all-reduces.
+#
+# The bug is in ``forward_outside``: DDP decides in the forward pass whether the backward pass communicates, so a
+# context around ``backward`` alone has no effect.
 #
 # The parts add up to the gradient of a sum. If the loss of a part is a mean, as here, divide it by the
 # number of parts to get the mean over the whole batch.
@@ -140,9 +139,8 @@ show_section(output, "accumulate")
 # that in ``torch.distributed.algorithms.ddp_comm_hooks``. Register one of them, because a model accepts only one:
 #
 # * ``ddp.register_comm_hook(None, bf16_compress_hook)`` all-reduces in ``bfloat16``, so ``float32`` gradients take
-#   half of the bytes. Each bucket then needs a copy in ``bfloat16`` and two conversions, and the gradients are
-#   divided and added with eight significant bits. The hook needs a build of PyTorch with NCCL or XCCL. FSDP2 has
-#   ``reduce_dtype`` instead (:doc:`sharded-training`).
+#   half of the bytes, but are divided and added with eight significant bits. The hook needs a build of PyTorch with
+#   NCCL or XCCL. FSDP2 has ``reduce_dtype`` instead (:doc:`sharded-training`).
 # * ``powerSGD_hook`` sends much less, but needs more memory and computation, and loses more precision.
 #
 # .. admonition:: How PowerSGD compresses

@@ -70,12 +70,17 @@ show_table(
 # The activations
 # ---------------
 #
-# The forward pass also keeps *activations*, the values that the backward pass needs. Unlike the training
-# state, they grow with the batch. Hooks of autograd see each tensor that is kept, so this code can add
-# up those that are not parameters:
+# The forward pass also keeps *activations*, the values that the backward pass needs. Unlike the training state, they
+# grow with the batch.
+#
+# To save memory at the cost of time, use ``torch.utils.checkpoint``, which writes no checkpoint file: it keeps only
+# the input of each layer, so the backward pass must compute the layer again. The table shows the bytes of the
+# activations without and with such checkpoints:
 #
 # .. admonition:: The code that adds up the activations
 #    :collapsible: closed
+#
+#    Hooks of autograd see each tensor that is kept, so this code can add up those that are not parameters:
 #
 #    .. listing:: gallery/overview/shared/sizes.py
 #       :part: activations
@@ -95,8 +100,7 @@ for batch in (1, 2, 4, 8):
 show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
 
 # %%
-# The activations double with the batch. ``torch.utils.checkpoint``, which writes no checkpoint file, saves memory
-# and costs time: it keeps only the input of each layer, so the backward pass must compute the layer again.
+# With twice the batch, the activations take twice the memory, with and without checkpoints.
 #
 # What each feature splits
 # ------------------------
@@ -141,15 +145,17 @@ show_table(
 # A rank out of memory
 # --------------------
 #
-# Often only one rank runs out of memory, for example because its batch contains an unusually long text.
-# In this sample, rank 1 lacks memory in step 1. To show which gradients an all-reduce would average,
-# ``average`` collects the numbers of the steps:
+# Often only one rank runs out of memory, for example because its batch contains an unusually long text. In this
+# sample, rank 1 lacks memory in step 1, which ``has_memory_for`` notices. Instead of gradients, ``average`` exchanges
+# the numbers of the steps, and prints those whose gradients an all-reduce would average:
 #
 # .. admonition:: The lengths of the texts, the test for memory, and the average
 #    :collapsible: closed
 #
 #    .. listing:: gallery/overview/memory/out_of_memory.py
 #       :part: lengths
+#
+#    On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``.
 #
 # A program can catch the exception of a failed allocation and skip the step, but the other rank does not
 # notice that. In this listing, each rank decides alone:
@@ -172,13 +178,13 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # sphinx_gallery_end_ignore
 
 # %%
-# When rank 1 skips the step alone, nothing fails at first. The ranks silently average gradients of
-# different steps, until rank 0 makes one call more than rank 1. The joint decision prevents this, and
-# costs an all-reduce in each step. It helps only if the memory is used up before the first collective of
-# the step. When DDP has already started to reduce buckets, all ranks must restart, as :doc:`elastic`
-# shows.
+# When rank 1 skips the step alone, nothing fails at first. The ranks silently average gradients of different steps:
+# ``average of steps 1 2`` in the output means step 1 of rank 0 and step 2 of rank 1. At the end, rank 0 makes one
+# call more than rank 1, and gets an error.
 #
-# On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``.
+# The joint decision prevents this, and costs an all-reduce in each step. It helps only if the memory is used up
+# before the first collective of the step. When DDP has already started to reduce buckets, all ranks must restart, as
+# :doc:`elastic` shows.
 #
 # When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``, which
 # the process cannot catch. ``torchrun`` reports the signal, and the log of the kernel, ``dmesg``, says whether

@@ -2,10 +2,10 @@
 RPC: remote calls and parameter servers
 =======================================
 
-A *remote procedure call* (RPC) runs a function on another rank and returns its result. This page shows
-how to call functions on other ranks, keep objects there, train a model whose layers are on several
-ranks, and run a parameter server. The calls travel through *TensorPipe*, a library for messages between two
-processes and RPC's only backend. They never call a backend of c10d, so yours has no part in them.
+A *remote procedure call* (RPC) runs a function on another rank and returns its result. This page shows how to call
+functions on other ranks, keep objects there, train a model whose layers are on several ranks, and run a parameter
+server. The calls travel through *TensorPipe*, a library for messages between two processes and RPC's only backend.
+They never call a backend of c10d, so your backend has no part in them.
 
 A collective takes place when all ranks call it. An RPC takes place when one rank calls it, and the other
 rank only serves. Collectives suit programs in which all ranks do the same. RPC suits those in which it is not known
@@ -20,16 +20,17 @@ Names and calls
 ---------------
 
 Every rank joins RPC under its own name, by which the others call it. The program creates no process group.
-Only ``init_rpc`` creates one for itself, always with gloo, in which the ranks exchange their names and
-devices before the first call:
+``init_rpc`` creates one for itself, always with gloo, in which the ranks exchange their names and devices before the
+first call:
 
 .. listing:: gallery/overview/rpc/rpc.py
    :part: start
 
-The ranks left and right only serve. While they wait in ``shutdown``, threads of PyTorch answer the
-calls. The rest of the program runs on the driver, except for the functions that it calls on the other
-ranks. ``rpc_sync`` waits for the result. ``rpc_async`` returns a future at once, so the driver can have
-calls on several ranks under way:
+The ranks left and right only serve. While they wait in ``shutdown``, threads of PyTorch answer the calls. The rest of
+the program runs on the driver, except for the functions that it calls on the other ranks.
+
+The driver can call a function in two ways. ``rpc_sync`` waits for the result. ``rpc_async`` returns a future at once,
+so the driver can have calls on several ranks under way:
 
 .. listing:: gallery/overview/rpc/rpc.py
    :part: name
@@ -40,9 +41,10 @@ calls on several ranks under way:
    :no-caption:
 
 A Python function is sent by name, and the other rank looks up the name in its own copy of the program.
-The arguments are pickled, so anyone who can reach the port of a rank can run any code there. Use RPC
-only in a network that you trust. The environment variable ``TP_SOCKET_IFNAME`` names the network
-interface on which TensorPipe listens. For this page, the launcher sets it to the loopback interface.
+
+The arguments are pickled, so anyone who can reach the port of a rank can run any code there. Use RPC only in a
+network that you trust. The environment variable ``TP_SOCKET_IFNAME`` names the network interface on which TensorPipe
+listens.
 
 References to objects
 ---------------------
@@ -53,7 +55,8 @@ object is its *owner*. A call can pass an RRef to further ranks as an argument.
 
 .. diagram:: overview/rpc/diagram
 
-The owner keeps the object as long as any rank holds an RRef to it.
+The owner keeps the object as long as any rank holds an RRef to it. To show this, the ranks driver and right refer to
+a table that the rank left owns. The rank left counts its tables:
 
 .. admonition:: The life of an object, counted on its owner
    :collapsible: closed
@@ -79,19 +82,19 @@ The owner keeps the object as long as any rank holds an RRef to it.
 A model over RPC
 ----------------
 
-In this recurrent network, left owns the embedding, right owns the decoder, and the layer between them, an LSTM, is
-on the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it, whereas ``to_here`` returns a copy of
-the object:
+In this recurrent network, left owns the embedding, right owns the decoder, and the layer between them, an LSTM, is on
+the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it:
 
 .. listing:: gallery/overview/rpc/rpc.py
    :part: model
    :no-caption:
 
-Inside a ``dist_autograd.context``, PyTorch records each call whose tensors require gradients, so
-``backward`` can start at the loss and follow the calls from rank to rank. It does not add the gradients
-to ``.grad``, where those of several drivers would mix. Instead, each rank keeps them under the number of
-the context. The `notes on distributed autograd <https://docs.pytorch.org/docs/2.15/rpc/distributed_autograd.html>`__
-describe how the backward pass knows which calls to wait for.
+To train this model, the backward pass must follow the calls from rank to rank. PyTorch therefore records each call
+whose tensors require gradients inside a ``dist_autograd.context``, and ``backward`` follows these calls from the
+loss. It does not add the gradients to ``.grad``, where those of several drivers would mix. Instead, each rank keeps
+them under the number of the context. The `notes on distributed autograd
+<https://docs.pytorch.org/docs/2.15/rpc/distributed_autograd.html>`__ describe how the backward pass knows which calls
+to wait for.
 
 Each parameter must be updated where it is. ``DistributedOptimizer`` therefore takes RRefs to parameters,
 and creates an optimizer on each of their owners. With ``step``, all these optimizers use the gradients
@@ -112,7 +115,7 @@ of one context:
       :part: loss
       :no-caption:
 
-   Copies of the layers form the same model in one process:
+   Copies of the layers form the same model in one process. ``to_here`` of an RRef returns a copy of its object:
 
    .. listing:: gallery/overview/rpc/rpc.py
       :part: copy
@@ -175,11 +178,10 @@ launch(
 #    :part: table
 #    :no-caption:
 #
-# A gradient may belong to weights that another trainer has changed since, and two pushes to one row at the same time may
-# lose one of them. Training still converges, because each push changes few rows, and the gradient of a later
-# step corrects what an earlier one spoiled. Here the best table contains only ones, so the program can print the
-# result although the order of the pushes differs from run to run. With ``DistributedOptimizer``, several trainers
-# can train one remote model in the same way: each owner applies their steps one after the other, in any order.
+# A gradient may belong to weights that another trainer has changed since, and two pushes to one row at the same time
+# may lose one of them. Training still converges, because each push changes few rows, and the gradient of a later step
+# corrects what an earlier one spoiled. Here the best table contains only ones, so the program can print the result
+# although the order of the pushes differs from run to run.
 #
 # Batches of calls
 # ----------------
@@ -219,11 +221,11 @@ launch(
 # rule by which it chooses is its *policy*. *Observers* on other ranks simulate the situations. Collectives
 # do not fit here, because an observer does not know in advance how many actions its simulation will take.
 #
+# In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move. A move
+# costs one point, and the straight way takes four, so -4 is the best possible reward:
+#
 # .. admonition:: The observer, the agent and its training
 #    :collapsible: closed
-#
-#    In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move.
-#    A move costs one point, and the straight way takes four, so -4 is the best possible reward:
 #
 #    .. listing:: gallery/overview/rpc/patterns.py
 #       :part: observer
@@ -260,10 +262,8 @@ launch("rpc/patterns.py", ranks=3)
 #
 # .. diagram:: overview/rpc/rpc-with-ddp
 #
-# All three ranks join RPC, but only the two trainers form the process group in which DDP all-reduces. The server
-# only serves. Inside a context DDP averages the gradients of the layer as usual, but the
-# result is in the context and not in ``.grad``. Therefore the program makes the updates by hand;
-# ``DistributedOptimizer`` can do this too.
+# All three ranks join RPC, but only the two trainers form the process group in which DDP all-reduces. The server only
+# serves.
 #
 # .. admonition:: The loop, the table, and the comparison with one process
 #    :collapsible: closed
@@ -273,6 +273,9 @@ launch("rpc/patterns.py", ranks=3)
 #
 #    .. listing:: gallery/overview/rpc/with_ddp.py
 #       :part: train
+#
+#    Inside a context DDP averages the gradients of the layer as usual, but the result is in the context and not in
+#    ``.grad``. Therefore the program makes the updates by hand; ``DistributedOptimizer`` can do this too.
 #
 #    The table is an *embedding*, with a row of parameters for each item. Trainers look up rows, and later
 #    let the server update them. Because the gradients of each trainer are in its own context of distributed

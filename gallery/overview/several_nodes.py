@@ -36,9 +36,8 @@ set the weight to its value in one step:
 The run
 -------
 
-Here two launchers on one computer act as two nodes. Their rendezvous uses the address of the
-loopback interface and a free port, for which ``$HOST`` and ``$PORT`` stand in the command. On a
-cluster, add ``--rdzv-id`` with an id of the job, as explained below:
+Here two launchers on one computer act as two nodes. Their rendezvous uses the address of the loopback interface and a
+free port, for which ``$HOST`` and ``$PORT`` stand in the command:
 """
 
 from launcher import launch
@@ -77,11 +76,13 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #     The rendezvous needs one port. The launchers and the ranks open more ports, whose numbers the system
 #     chooses, so the nodes of a job must be able to reach each other at all ports.
 # The network interface
-#     A node often has several. Gloo looks up the address of the node's own name and uses the interface with
-#     that address. If the other nodes cannot reach it, set ``GLOO_SOCKET_IFNAME`` on each node to the name
-#     of an interface, for example ``eth0``. NCCL takes the interfaces whose names begin with ``ib``, or else
-#     all whose names do not begin with ``docker``, ``lo`` or ``virbr``; ``NCCL_SOCKET_IFNAME`` names others.
-#     InfiniBand adapters are chosen separately, with ``NCCL_IB_HCA``. ``NCCL_DEBUG=INFO`` logs both choices.
+#     A node often has several interfaces. Gloo looks up the address of the node's own name and uses the interface
+#     with that address. If the other nodes cannot reach it, set ``GLOO_SOCKET_IFNAME`` on each node to the name of an
+#     interface, for example ``eth0``.
+#
+#     NCCL takes the interfaces whose names begin with ``ib``, or else all whose names do not begin with ``docker``,
+#     ``lo`` or ``virbr``. To choose others, set ``NCCL_SOCKET_IFNAME``, and for InfiniBand adapters ``NCCL_IB_HCA``.
+#     ``NCCL_DEBUG=INFO`` logs what NCCL has chosen.
 # The job
 #     Give each job its own id, such as ``--rdzv-id=$SLURM_JOB_ID`` or ``--rdzv-id=job-1``, and the same on
 #     all of its nodes. Launchers with different ids do not join the same job, even at the same address.
@@ -141,9 +142,6 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #
 # So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. The price is
 # memory: a rank holds an eighth of the training state instead of a sixteenth.
-#
-# Both reductions request ``AVG`` if the gradients are reduced in ``float32`` or ``bfloat16``. After
-# ``set_gradient_divide_factor``, only the reduce-scatter divides, and the all-reduce requests ``SUM``.
 #
 # To accumulate gradients, call ``model.set_requires_all_reduce(False)`` at the start of a step, and call it with
 # ``True`` before the last backward pass. Each pass then still reduces within the node, so a rank

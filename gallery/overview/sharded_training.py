@@ -20,6 +20,8 @@ One program trains this model in three ways on two ranks, and the tables below a
 DDP: everything in every rank
 -----------------------------
 
+To have numbers to compare with, train with DDP first:
+
 .. listing:: gallery/overview/sharded_training/sharded_training.py
    :part: ddp
    :no-caption:
@@ -64,23 +66,24 @@ show_section(tables, "DDP")
 show_section(tables, "ZeRO")
 
 # %%
-# The optimizer states of both ranks add up to that of the whole model. They are not exactly equal,
-# because a single parameter is not divided. The trained parameters are the same as with DDP, bit for bit.
+# The shares of both ranks add up to the optimizer state of the whole model. The shares are not exactly equal, because
+# a single parameter is not divided. The trained parameters are the same as with DDP, bit for bit.
 #
 # FSDP2: each rank holds its share
 # --------------------------------
 #
-# FSDP (fully sharded data parallel) also splits the parameters and the gradients, like the third stage
-# of ZeRO. PyTorch's second version of it, called FSDP2, is the function ``fully_shard``, which changes
-# the model in place. Each parameter becomes a ``DTensor``, and each rank keeps some of its rows, called
-# a *shard*. A *device mesh* names the ranks that take part; for GPUs, its device type is ``"cuda"``.
-# Unlike DDP, ``fully_shard`` does not copy the parameters of rank 0 to the other ranks, so all ranks
-# must create the same model. They must also run the same layers; :doc:`data-parallel` says what happens if they
-# take different branches.
+# FSDP (fully sharded data parallel) also splits the parameters and the gradients, like the third stage of ZeRO.
+# PyTorch's second version of it, called FSDP2, is the function ``fully_shard``, which changes the model in place.
+# Each parameter becomes a ``DTensor``, and each rank keeps some of its rows, called a *shard*. A *device mesh* names
+# the ranks that take part; for GPUs, its device type is ``"cuda"``:
 #
 # .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: shard
 #    :no-caption:
+#
+# Unlike DDP, ``fully_shard`` does not copy the parameters of rank 0 to the other ranks, so all ranks must create the
+# same model. They must also run the same layers; :doc:`data-parallel` says what happens if they take different
+# branches.
 #
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects. It gets only
 # the shards, so its state is split too. The training loop stays the same: ``clip_grad_norm_``, for example, also
@@ -94,12 +97,22 @@ show_section(tables, "FSDP2")
 # the program applies ``fully_shard`` to each layer. Applied only to the model, it would collect all
 # parameters at the same time.
 #
+# :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
+#
 # The result is that of one process that trains on the joined batches of both ranks. To compare the two,
 # ``full_tensor`` collects the shards of a parameter:
 #
 # .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: alone
 #    :no-caption:
+#
+# .. admonition:: Save and load a sharded model
+#    :collapsible: closed
+#
+#    To save a sharded model, all ranks put the two results of ``get_state_dict(model, optimizer)`` into one
+#    dictionary and pass it to ``save`` of ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state,
+#    also with another number of ranks, and ``set_state_dict`` puts it into the model and the optimizer.
+#    :doc:`/right/training` has the code, and :doc:`elastic` says what the ranks exchange.
 #
 # The cost in communication
 # -------------------------
@@ -126,24 +139,24 @@ show_section(tables, "calls")
 #   batch. It saves the reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method
 #   with ``True`` before the last backward pass, whose reduce-scatters then include all parts.
 #
-# Even so, every part of the batch gathers the parameters. To gather them only for the first part, also call
-# ``set_reshard_after_forward(False)`` and
-# ``set_reshard_after_backward(False)``. Each rank then keeps the whole parameters. Call the second method
-# with ``True`` before the last backward pass, because otherwise the next step computes with the old
-# parameters.
+# .. admonition:: Gradient accumulation with fewer all-gathers
+#    :collapsible: closed
 #
-# The table only counts the calls. In order, the forward pass gathers layer 1, then layer 2. The backward
-# pass gathers layer 2, then layer 1, and only then
-# reduces the gradients of layer 2 and of layer 1. Layer 1 comes so early because FSDP2 *prefetches*: it requests
-# the parameters that the backward pass needs next before it computes the current gradients, so that the
-# transfer overlaps the computation. In the forward pass, the host of a GPU runs ahead and requests layer 2 while
-# layer 1 still computes; ``set_modules_to_forward_prefetch`` requests it even earlier.
+#    Even so, every part of the batch gathers the parameters. To gather them only for the first part, also call
+#    ``set_reshard_after_forward(False)`` and ``set_reshard_after_backward(False)``. Each rank then keeps the whole
+#    parameters. Call the second method with ``True`` before the last backward pass, because otherwise the next step
+#    computes with the old parameters.
 #
-# :doc:`/tutorial/what-a-backend-needs` says which method of a backend each operator of the table reaches. DDP
-# divides by the number of ranks itself, before it requests a sum. FSDP2 requests the operation ``AVG`` if it
-# reduces in ``float32`` or ``bfloat16``, so the backend divides. In ``float16`` and ``float64``, it requests
-# ``SUM`` and divides itself, partly before and partly after the call. After ``set_gradient_divide_factor``,
-# ``PREMUL_SUM`` can take the place of ``AVG``, as :doc:`/right/training` shows.
+# The table does not show the order of the calls. The forward pass gathers layer 1, then layer 2. The backward pass
+# gathers layer 2, then layer 1, and only then reduces the gradients of layer 2 and of layer 1.
+#
+# The backward pass gathers layer 1 so early because FSDP2 *prefetches*: it requests the parameters that the backward
+# pass needs next before it computes the current gradients, so that the transfer overlaps the computation.
+#
+# If you write a backend, :doc:`/tutorial/what-a-backend-needs` says which of its methods each operator of the table
+# reaches. The reductions differ, too: DDP divides by the number of ranks itself, before it requests a sum, whereas
+# FSDP2 requests the operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides.
+# :doc:`/tutorial/options-and-reductions` lists what FSDP2 requests otherwise.
 #
 # Mixed precision
 # ---------------
@@ -177,17 +190,9 @@ show_section(tables, "types")
 #   ``meta`` device, where it takes no memory, then call ``fully_shard``, and let ``to_empty`` allocate
 #   the shards. Their values are then uninitialized, so initialize them or load a checkpoint before
 #   training.
+# * ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's documentation recommends
+#   ``fully_shard``.
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
-#
-# To save a sharded model, all ranks put the two results of ``get_state_dict(model, optimizer)`` into one dictionary
-# and pass it to ``save`` of ``torch.distributed.checkpoint``. To continue, ``load`` fills such a state, also with
-# another number of ranks, and ``set_state_dict`` puts it into the model and the optimizer. :doc:`/right/training` has
-# the code, and :doc:`elastic` says what the ranks exchange.
-#
-# :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
-#
-# ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's documentation
-# recommends ``fully_shard``.
 #
 # Not run here: GPUs, several nodes, and parameters outside the layers.

@@ -30,11 +30,13 @@ the ranks of a *device mesh*. The plan says how to cut each layer:
 * ``RowwiseParallel`` divides the inputs of a layer. Each rank multiplies its half of the inputs by its half
   of the matrix. The output is the sum over all ranks, so it takes an all-reduce.
 
-The output and the gradients must be those of the whole model. To compare them, ``full_tensor`` collects
-the parts of a gradient. ``CommDebugMode`` counts the collectives:
+The output and the gradients must be those of the whole model. The program compares them, and counts the collectives
+of each pass:
 
 .. admonition:: The comparison with the whole model
    :collapsible: closed
+
+   ``full_tensor`` collects the parts of a gradient, and ``CommDebugMode`` counts the collectives:
 
    .. listing:: gallery/overview/tensor_and_pipeline_parallel/tensor_parallel.py
       :part: compare
@@ -69,9 +71,9 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 # splits the batch of eight examples into four *microbatches* of two, and determines the order in which a
 # rank computes their forward and backward passes.
 #
-# ``PipelineStage`` takes an example of the data between the stages, because without it PyTorch runs each
-# stage once more to find the shapes. Only the first stage receives the inputs, and only the last one
-# receives the targets:
+# The function ``step`` runs one batch through a schedule. Its ``PipelineStage`` takes an example of the data between
+# the stages, because without it PyTorch runs each stage once more to find the shapes. Only the first stage receives
+# the inputs, and only the last one receives the targets:
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: step
@@ -87,7 +89,8 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 #       :part: record
 #       :no-caption:
 #
-# Two schedules run one after the other. Both must give the gradients and the loss of the whole model:
+# Two schedules, ``ScheduleGPipe`` and ``Schedule1F1B``, run one after the other. Both must give the gradients and the
+# loss of the whole model:
 #
 # .. admonition:: The comparison with the whole model
 #    :collapsible: closed
@@ -169,9 +172,10 @@ for row in put_on_a_clock([more, more]):
 #    :part: mesh
 #    :no-caption:
 #
-# After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the data parallel
-# dimension. A pipeline takes its ranks from a third dimension: ``get_group`` of the mesh returns the process
-# group of a dimension, which you pass to ``PipelineStage`` as ``group``. For GPUs, create the mesh for
-# ``"cuda"``, and pass the GPU of the rank as ``device``.
+# After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the data parallel dimension.
+#
+# A pipeline takes its ranks from a third dimension: ``get_group`` of the mesh returns the process group of a
+# dimension, which you pass to ``PipelineStage`` as ``group``. For GPUs, create the mesh for ``"cuda"``, and pass the
+# GPU of the rank as ``device``.
 #
 # Not run here: GPUs, a third dimension, and schedules with several stages on each rank.

@@ -13,20 +13,26 @@ Operations as coroutines
 ------------------------
 
 An operation waits for other ranks many times, and a thread that blocked in each wait could run only one operation. So
-the methods that move data are C++20 coroutines, which suspend themselves where they would have to wait. ``co_await``
-takes a condition, for example that the bytes of another rank have arrived, and the compiler calls the three methods
-of ``Wait``, which ask the condition. C++ keeps a ``promise_type`` with each coroutine: here, the condition that it
-awaits, and an exception. The class ``Nested`` awaits another coroutine:
+the methods that move data are C++20 coroutines, which suspend themselves where they would have to wait. They wait
+with ``co_await``, which takes a condition. The ``exchange`` of ``store``, for example, waits until no rank is late:
+
+.. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
+   :start-at: Until present(
+   :end-before: const auto heads
 
 .. admonition:: ``Wait``
    :collapsible: closed
 
+   ``co_await`` calls the three methods of ``Wait``, which ask the condition. C++ keeps a ``promise_type`` with each
+   coroutine: here, the condition that it awaits, and an exception. The class ``Nested`` awaits another coroutine.
+   ``await_suspend`` notes the condition, and ``advance`` returns to its caller.
+
    .. listing:: extension/frame/c10d_frame/include/frame/steps.hpp
       :part: await
 
-If the condition holds, the coroutine goes on at once. Otherwise ``await_suspend`` notes it, and control
-returns to the thread that had called ``advance``. Each later call, perhaps from a different thread, asks the
-condition again, and resumes the coroutine as soon as it holds:
+If the condition holds, the coroutine goes on at once. Otherwise the coroutine is suspended, and its thread can
+advance another operation. Later, this thread or a different one asks the condition again, and resumes the coroutine
+as soon as the condition holds:
 
 .. admonition:: ``advance``
    :collapsible: closed
@@ -40,18 +46,19 @@ needs no record of how far an operation has got. The frame can give up an operat
 Which thread drives
 -------------------
 
-To *drive* means to advance operations and so to call the transport, which only one thread does at a time,
-however many of them wait. Three rules say which thread does what:
+To *drive* means to advance operations, and so to call the transport. Only one thread drives a group at a time,
+however many threads wait. Three rules say which thread does what:
 
 - A call that waits drives, if the transport cannot block.
 - One thread of each group, the *progress thread*, drives everything else.
 - Another one, the *callback thread*, runs the callbacks, in the order in which operations end.
 
-The first rule is for speed, because handing an operation to another thread and back costs tens of
-microseconds. It is safe only if each call of the transport returns soon, as when it looks at shared memory.
-A blocking socket, a server or a library may block the thread, and a caller that drives could then not raise its error
-at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps, and
-the caller wakes at the deadline even if that thread hangs. The loop of ``wait`` contains both cases:
+The first rule is for speed, because handing an operation to another thread and back costs tens of microseconds. The
+rule is safe only if each call of the transport returns soon, as when it looks at shared memory.
+
+A blocking socket, a server or a library may hold the thread for long, and a caller that drives could then not raise
+its error at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps,
+and the caller wakes at the deadline even if the progress thread hangs. ``wait`` contains both cases:
 
 .. admonition:: ``wait``
    :collapsible: closed
@@ -76,11 +83,10 @@ the caller wakes at the deadline even if that thread hangs. The loop of ``wait``
 
    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
       :part: wait
-      :start-after: Lock lock(mutex_);
       :end-before: if (schedule_.must_tell
 
-To compare both cases, the worker sets an option of ``store`` that otherwise only its tests use. While the
-program makes ten synchronous calls, it watches whether the progress thread works:
+To compare both cases, the worker sets the option ``can_block`` of ``store``. During ten synchronous calls, it watches
+whether the progress thread works:
 
 .. admonition:: The worker that watches
    :collapsible: closed
@@ -98,8 +104,7 @@ from launcher import launch
 launch("asynchronous_work/who_drives.py", ranks=2)
 
 # %%
-# If the transport cannot block, the progress thread sleeps through all ten calls. In both cases, it takes
-# over an operation whose call has returned, and it runs ``leave`` of the transport when the group ends.
+# If the transport cannot block, the progress thread sleeps through all ten calls.
 #
 # Bug: a thread for each operation
 # --------------------------------
@@ -109,11 +114,8 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 # decides which thread runs first. The next worker models the bug and its fix with ``store``. In place of the
 # operating system, it lets the second thread of rank 1 run first:
 #
-# .. admonition:: Both ways to submit
-#    :collapsible: closed
-#
-#    .. listing:: gallery/right/asynchronous_work/thread_for_each_work.py
-#       :part: orders
+# .. listing:: gallery/right/asynchronous_work/thread_for_each_work.py
+#    :part: orders
 
 launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 
@@ -165,9 +167,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # When a future completes
 # -----------------------
 #
-# DDP needs the future of a work, and so do callbacks. PyTorch's class ``c10::ivalue::Future`` is final, so a
-# backend decides only when to call ``markCompleted`` or ``setError``. The first ``get_future`` of a work
-# creates it:
+# DDP needs the future of a work, and so do callbacks. PyTorch's class ``c10::ivalue::Future`` is final, so a backend
+# decides only when to call ``markCompleted`` or ``setError``. The first ``get_future`` of a work creates the future:
 #
 # .. admonition:: ``getFuture``
 #    :collapsible: closed
@@ -193,8 +194,9 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #      - and there
 #    * - another thread has asked for
 #      - the callback thread
-#      - can wait for a work, and for a future that it asks for itself, as DDP's PowerSGD hook does; must not wait for
-#        other callbacks, nor for a future whose callbacks run on this thread later: both come after it
+#      - can wait for a work, and for a future that the callback itself asks for, as DDP's PowerSGD hook does; must
+#        not wait for other callbacks, nor for an incomplete future that another thread has asked for: both come after
+#        this callback
 #    * - the callback thread has asked for
 #      - the thread that ends the operation
 #      - must not wait for a work of this group, which this thread would have to drive
@@ -211,11 +213,16 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # It is tempting to complete the future where the operation is submitted, because the tensor exists, and
 # ``wait`` still works. The worker models this bug beside its fix:
 #
-# .. admonition:: Both futures
+# .. listing:: gallery/right/asynchronous_work/early_future.py
+#    :part: futures
+#    :end-before: def at_the_end
+#
+# .. admonition:: The fix, and the use of both futures
 #    :collapsible: closed
 #
 #    .. listing:: gallery/right/asynchronous_work/early_future.py
-#       :part: futures
+#       :start-at: def at_the_end
+#       :end-before: # [/futures]
 #
 #    Both futures get the same callback, which reads the tensor. Rank 1 arrives only after rank 0 has attached
 #    it:
@@ -233,8 +240,8 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # Lifetime of works and tensors
 # -----------------------------
 #
-# An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not
-# hold on to works or tensors, and may destroy the group while collectives run. Wait for messages first:
+# An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not hold on to
+# works or tensors, and may destroy the group while collectives run:
 #
 # .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
 #    :part: outlives
@@ -242,12 +249,14 @@ launch("asynchronous_work/early_future.py", ranks=2)
 launch("asynchronous_work/works_of_a_group.py", ranks=2)
 
 # %%
-# ``destroy_process_group`` calls ``shutdown``, which waits for the collectives, because other ranks need the
-# steps of this one. It waits up to two seconds for sends, and not for receives; ``abort`` does not wait. Even after an
-# operation has failed, a library may still write to its tensors. Your transport must therefore keep ``owner`` of the
-# operation, which holds the tensors, until the library has finished. If other ranks write into your memory, as with
-# RDMA, no local event says that they have finished: deregister the memory before you let go of ``owner``, or let them
-# write only into memory of the transport.
+# ``destroy_process_group`` calls ``shutdown``, which waits for the collectives, because other ranks need the steps of
+# this rank. It waits up to two seconds for sends, and not for receives, so a program must wait for its messages
+# first.
+#
+# Even after an operation has failed, a library may still write to its tensors. Your transport must therefore keep
+# ``owner`` of the operation, which holds the tensors, until the library has finished. If other ranks write into your
+# memory, as with RDMA, no local event says that they have finished: deregister the memory before you let go of
+# ``owner``, or let them write only into memory of the transport.
 #
 # Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
 # Python's global interpreter lock, and the thread that has the lock may wait for your mutex.
@@ -256,13 +265,15 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 # ----------------
 #
 # A program may end without ``destroy_process_group`` while threads of the backend still hold tensors. To let go of a
-# tensor that Python knows, a thread asks for the global interpreter lock. Before Python 3.14, an interpreter that exits
-# ends such a thread in the middle of C++, and the process ends with ``SIGABRT``. So end the threads earlier, in a
-# function that you register with ``atexit``. In the frame, this is ``Group::close_all``. ``PythonExit`` also stops
-# threads of the program that wait for an operation, because they would ask for the lock next:
+# tensor that Python knows, a thread asks for the global interpreter lock. Before Python 3.14, an interpreter that
+# exits ends such a thread in the middle of C++, and the process ends with ``SIGABRT``. So end the threads earlier, in
+# a function that you register with ``atexit``:
 #
 # .. admonition:: ``PythonExit``
 #    :collapsible: closed
+#
+#    In the frame, the function is ``Group::close_all``. ``PythonExit`` also stops threads of the program that wait
+#    for an operation, because they would ask for the lock next:
 #
 #    .. not-executed::
 #       :partly:

@@ -20,26 +20,43 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
 global ranks of its members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error can
 name rank 1 of the group as global rank 2, too. For the world the list is empty, because there both numbers are equal.
 
-In the create function of the frame, ``Own`` is the class of the backend's options. ``timeout_of_group`` decides which
-of the two timeouts counts, and ``start`` makes the backend:
-
 .. admonition:: The create function
    :collapsible: closed
+
+   In the create function of the frame, ``Own`` is the class of the backend's options. ``timeout_of_group`` decides
+   which of the two timeouts counts, and ``start`` makes the backend:
 
    .. listing:: extension/frame/c10d_frame/include/frame/registration.hpp
       :part: create
 
-Not every rank calls the create function for every group. This program has made the table of the calls in
-:doc:`/tutorial/step-2-expose-to-python`:
+Not every rank calls the create function for every group: :doc:`/tutorial/step-2-expose-to-python` has a table of
+the calls.
+
+A rank that is late
+-------------------
+
+With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. By default, a rank
+waits only if the create function of its backend does, for example to exchange addresses. To see the difference, rank
+1 of the next program starts each group only when rank 0 has that group, or after 3 seconds:
+
+.. diagram:: right/rendezvous/late_rank
+
+.. admonition:: The program with a late rank
+   :collapsible: closed
+
+   .. listing:: gallery/right/rendezvous/late_rank.py
+      :part: start
 """
 
 from launcher import launch, run_program
 
-calls = launch("rendezvous/create_function.py", ranks=2, show=False)
+launch("rendezvous/late_rank.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 import csv
 
+# The table in Step 2.
+calls = launch("rendezvous/create_function.py", ranks=2, show=False)
 columns = [dict(line.split("\t") for line in text.splitlines()) for text in calls]
 rows = [[f"``{call}``", *(column[call] for column in columns)] for call in columns[0]]
 with open("rendezvous/create_function.csv") as table:
@@ -47,28 +64,10 @@ with open("rendezvous/create_function.csv") as table:
 # sphinx_gallery_end_ignore
 
 # %%
-# A rank that is late
-# -------------------
-#
-# With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. Whether a
-# rank waits depends on the create function of its backend: it waits if it exchanges addresses. To see the
-# difference, rank 1 of the next program starts each group only when rank 0 has it, or after 3 seconds:
-#
-# .. diagram:: right/rendezvous/late_rank
-#
-# .. admonition:: The program with a late rank
-#    :collapsible: closed
-#
-#    .. listing:: gallery/right/rendezvous/late_rank.py
-#       :part: start
-
-launch("rendezvous/late_rank.py", ranks=2)
-
-# %%
-# Because the dummy does not use the store, rank 0 has its group at once. With gloo it waits, because gloo
-# connects all ranks when it is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits in the
-# store until all ranks have created the backend. Without ``torchrun``, rank 0 waits as well, because it
-# hosts the store and lets all ranks connect first.
+# Because the backend ``dummy`` does not use the store, rank 0 has its group at once. With gloo, rank 0 waits, because
+# gloo connects all ranks when a group is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits in the
+# store until all ranks have created the backend. Without ``torchrun``, rank 0 waits as well, because it hosts the
+# store and lets all ranks connect first.
 #
 # When to connect is your decision. If your backend connects later, for example in the first collective,
 # ``init_process_group`` returns although another rank is missing. The collective must then time out with an
@@ -89,8 +88,8 @@ launch("rendezvous/late_rank.py", ranks=2)
 #    .. listing:: extension/frame/c10d_frame/include/frame/store_keys.hpp
 #       :part: store
 #
-# On this connection, too, the frame polls. The store's ``wait`` would end only when all keys exist or its timeout
-# has passed, but a rank must also stop when another one has reported a failure.
+# The frame could wait on its own connection, but it polls: ``wait`` of the store would end only when all keys exist
+# or its timeout has passed, and a rank must also stop when another one has reported a failure.
 #
 # Bug: the same keys for every rendezvous
 # ---------------------------------------
@@ -100,11 +99,13 @@ launch("rendezvous/late_rank.py", ranks=2)
 # .. listing:: gallery/right/rendezvous/fixed_keys.py
 #    :part: fixed
 #
-# PyTorch names groups by a counter, and puts the name before each key. Although this keeps the groups of a
-# program apart, it does not protect a group from the keys of a destroyed one: ``destroy_process_group()`` resets
-# the counter, so the next group on the same store has the same name and finds the old keys. This also happens under
-# ``torchrun``, where a program has one store for its whole life. To show that, the ranks create two groups, and rank 1
-# is late for the second one:
+# PyTorch names groups by a counter, and puts the name before each key. Although this keeps the groups of a program
+# apart, it does not protect a group from the keys of a destroyed one: ``destroy_process_group()`` resets the counter,
+# so the next group on the same store has the same name and finds the old keys. This also happens under ``torchrun``,
+# where a program has one store for its whole life.
+#
+# To show the bug, the ranks create two groups with ``meet_at_fixed_keys``, one after the other, and rank 1 is late
+# for the second group:
 #
 # .. admonition:: The two groups
 #    :collapsible: closed
@@ -118,17 +119,15 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 # In group 2, rank 0 takes the old text of rank 1, and does not wait. A backend that exchanges addresses like this
 # can connect to a group that no longer exists.
 #
-# Counting the groups with ``add`` of the store is not enough: after a failed
-# rendezvous, the ranks that arrived have counted one more than the rank that was missing. The fix is a
-# random number, which each rank draws anew for each rendezvous. Rank 1 writes its number. Rank 0 answers with
-# its own, under a key that contains the number of rank 1, and all further keys contain the number of rank 0.
-# An answer to an old number does no harm, because no rank waits for it:
+# Counting the groups with ``add`` of the store is not enough: after a failed rendezvous, the ranks that arrived have
+# counted one more than the rank that was missing.
 #
-# .. admonition:: ``meet_by_drawn_numbers``
-#    :collapsible: closed
+# The fix is a random number, which each rank draws anew for each rendezvous. Rank 1 writes its number. Rank 0 answers
+# with its own, under a key that contains the number of rank 1, and all further keys contain the number of rank 0. An
+# answer to an old number does no harm, because no rank waits for it:
 #
-#    .. listing:: gallery/right/rendezvous/drawn_numbers.py
-#       :part: drawn
+# .. listing:: gallery/right/rendezvous/drawn_numbers.py
+#    :part: drawn
 
 launch("rendezvous/drawn_numbers.py", ranks=2)
 
@@ -148,29 +147,32 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # So that no rank starts alone, the ranks agree in two rounds: in "came", whether all have arrived, and in
 # "made", whether each could make its transport. The constructor of the backend calls ``meet``, which runs both:
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: ``meet``
+#    :collapsible: closed
 #
-#    * - name
-#      - what it is
-#    * - ``connect``
-#      - the function that makes the transport of this rank, from a ``Place``
-#    * - ``find_keys``
-#      - exchanges the numbers; the prefix of ``keys_`` then contains that of rank 0
-#    * - ``problem_of``
-#      - calls a function, and returns its result, or the text of its exception
-#    * - ``ready_``
-#      - "ready" with the number of this rank, which the rank says in a round
-#    * - ``kReady``
-#      - "ready" alone: the verdict that all ranks are ready
-#    * - ``home``
-#      - which host and container this is
-#    * - ``kFailed``
-#      - a key that tells ranks which still connect that this one has failed
+#    .. list-table::
+#       :header-rows: 1
 #
-# .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
-#    :part: meet
-#    :end-before: if (problem != kReady) {
+#       * - name
+#         - what it is
+#       * - ``connect``
+#         - the function that makes the transport of this rank, from a ``Place``
+#       * - ``find_keys``
+#         - exchanges the numbers; the prefix of ``keys_`` then contains that of rank 0
+#       * - ``problem_of``
+#         - calls a function, and returns its result, or the text of its exception
+#       * - ``ready_``
+#         - "ready" with the number of this rank, which the rank says in a round
+#       * - ``kReady``
+#         - "ready" alone: the verdict that all ranks are ready
+#       * - ``home``
+#         - which host and container this is
+#       * - ``kFailed``
+#         - a key that tells ranks which still connect that this one has failed
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
+#       :part: meet
+#       :end-before: if (problem != kReady) {
 #
 # If all ranks are ready, ``meet`` calls ``joined`` and returns the transport. Otherwise it raises a
 # ``DistStoreError``.
@@ -210,14 +212,16 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # Connect your library
 # --------------------
 #
-# Start your library in ``connect``, which all ranks run at the same time, between the two rounds. Its argument is
-# a ``Place`` with the rank, the size, a deadline, the process and the host of each rank, and keys that only this group
-# uses. If the ranks share a unique id, as with NCCL, rank 0 publishes it as a key; if each rank has an address, each
-# publishes its own. ``place.keys->publish(name, text)`` sets a key that the frame erases when all have connected.
-# ``place.await(names)`` returns the values of other ranks' keys once they are set.
+# Start your library in ``connect``, which all ranks run at the same time, between the two rounds. Its argument is a
+# ``Place`` with the rank, the size, a deadline, the process and the host of each rank, and keys that only this group
+# uses.
 #
-# If a rank cannot connect, for example because a network interface does not exist, throw an exception. It ends
-# ``await`` on the other ranks, and all ranks raise its text, but it cannot end a call of your library that waits
+# To tell the other ranks how to connect, ``place.keys->publish(name, text)`` sets a key that the frame erases when
+# all have connected, and ``place.await(names)`` returns the values of other ranks' keys once they are set. If the
+# ranks share a unique id, as with NCCL, rank 0 publishes it; if each rank has an address, each publishes its own.
+#
+# If a rank cannot connect, for example because a network interface does not exist, throw an exception. The exception
+# ends ``await`` on the other ranks, and all ranks raise its text, but it cannot end a call of your library that waits
 # for the other ranks. So before such a call, let each rank check all that can fail, set a key, and await the keys of
 # all. ``mpich`` does so before it enters MPI:
 #
@@ -228,9 +232,9 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #       :start-at: keys.set_text(turn_keys_
 #       :end-before: } catch
 #
-# ``connect`` is also the place for what can fail, such as starting a thread: after the second round, the other ranks
-# have begun, so ``joined``, which the frame calls then, must not throw. For MPI,
-# :doc:`/library/start-a-library` has the other steps.
+# In ``connect``, also do whatever else can fail, such as starting a thread. After the second round, the other ranks
+# have begun, so ``joined``, which the frame calls then, must not throw. For MPI, :doc:`/library/start-a-library` has
+# the other steps.
 #
 # A rank that is missing
 # ----------------------
@@ -250,15 +254,15 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 launch("rendezvous/a_rank_is_missing.py", ranks=3)
 
 # %%
-# In the second attempt, rank 1 names rank 0, which had given up. The last attempt succeeds although the failed
-# ones leave keys in the store.
+# In the first attempt, ranks 0 and 2 name the missing rank 1. In the second attempt, rank 1 names rank 0, which had
+# given up. The last attempt succeeds although the failed attempts leave keys in the store.
 #
 # Bug: a wait that holds Python's lock
 # ------------------------------------
 #
-# PyTorch holds Python's global interpreter lock while it calls the create function, so a wait that keeps it
-# stops all other Python threads of the rank. To show that, the next create function waits in C until another
-# thread has written a byte:
+# PyTorch holds Python's global interpreter lock while it calls the create function, so a create function that waits
+# with the lock stops all other Python threads of the rank. To show that, the next create function waits in C until
+# another thread has written a byte:
 #
 # .. admonition:: A create function that waits
 #    :collapsible: closed
@@ -272,9 +276,8 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 run_program("rendezvous/wait_with_the_lock.py")
 
 # %%
-# With the lock, the other thread cannot write its byte in time. The fix is ``gil_scoped_release`` in the
-# create function above, which releases the lock until the function returns. Nothing after that line may use
-# Python.
+# With the lock, the other thread cannot write its byte in time. The fix is a ``pybind11::gil_scoped_release`` before
+# the wait, which releases the lock until the create function returns. Until then, the function must not use Python.
 #
 # Exercise
 # --------

@@ -19,6 +19,21 @@ server, but you can replace its functions one at a time.
 
 .. diagram:: right/smallest_backend/diagram
 
+What the frame does, and what you write
+---------------------------------------
+
+.. list-table::
+   :header-rows: 1
+
+   * - the frame decides
+     - the transport decides
+   * - which tensors a method accepts, and how their bytes are laid out
+     - how a block of bytes gets to another rank
+   * - how numbers are reduced, for each dtype and each ``ReduceOp``
+     - whether your library reduces, or the frame
+   * - when a deadline has passed, and what the error says
+     - how one rank tells the others that it has failed
+
 These names occur in all listings:
 
 .. list-table::
@@ -43,23 +58,8 @@ These names occur in all listings:
    * - ``Place``
      - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
 
-What the frame does, and what you write
----------------------------------------
-
-.. list-table::
-   :header-rows: 1
-
-   * - the frame decides
-     - the transport decides
-   * - which tensors a method accepts, and how their bytes are laid out
-     - how a block of bytes gets to another rank
-   * - how numbers are reduced, for each dtype and each ``ReduceOp``
-     - whether your library reduces, or the frame
-   * - when a deadline has passed, and what the error says
-     - how one rank tells the others that it has failed
-
-Keep PyTorch's headers out of your transport, so that new releases do not touch it. It is a class of
-virtual methods, of which you must write the three marked ``= 0``:
+A transport is a class of virtual methods, of which you must write three: ``exchange`` for collectives, and ``send``
+and ``receive`` for messages. Keep PyTorch's headers out of the transport, so that new releases do not touch it:
 
 .. admonition:: The methods of a transport
    :collapsible: closed
@@ -72,18 +72,21 @@ virtual methods, of which you must write the three marked ``= 0``:
       .. listing:: extension/frame/c10d_frame/include/frame/transport.hpp
          :part: interface
 
-Because a coroutine suspends itself instead of blocking, one thread can drive many operations, and the frame can
-stop each of them.
+   If ``can_block`` returns true, all calls come from the same thread, as some libraries require. There are three
+   exceptions: the constructor and ``joined`` run on the thread that creates the group, and the destructor runs on any
+   thread or never, so close your library in ``leave``. A waiting thread polls, unless you override two more methods,
+   ``rest`` and ``wake``, which several threads may call at once.
 
-Because the frame makes these calls from one thread at a time, a transport needs no lock. If
-``can_block`` returns true, it is always the same thread, as some libraries require. Only the constructor and
-``joined`` run on the thread that creates the group, and the destructor on any thread or never, so close your
-library in ``leave``. A waiting thread polls, unless you
-override two more methods, ``rest`` and ``wake``, which several threads may call at once. If the transport
-throws an exception, the group fails with its text, which other ranks learn through ``announce`` and ``failure``.
+``exchange``, ``send`` and ``receive`` are coroutines. Because a coroutine suspends itself instead of blocking, one
+thread can drive many operations, and the frame can stop each of them.
 
-An operation reaches the transport as bytes, in the blocks of this table, which the code calls ``Pieces``. They
-are contiguous, and an input may be the same memory as an output:
+The frame calls the methods of the listing above from one thread at a time, so they need no lock. If one of them
+throws an exception, the group fails with the text of the exception, which the other ranks learn through ``announce``
+and ``failure``.
+
+An operation reaches the transport as contiguous blocks of bytes, which the code calls ``Pieces``. An all-gather, for
+example, has one block as its input, and one for each rank as its output. An input may be the same memory as an
+output:
 
 .. admonition:: The blocks of each operation
    :collapsible: closed
@@ -154,17 +157,17 @@ Here is the ``exchange`` of ``store``. ``write`` cuts the bytes into pieces of 4
       :start-at: const auto heads
       :end-before: // [/exchange]
 
-Two decisions make it correct. First, each rank writes the bytes, then its note, and last its line in the list of the
-round, so that a rank that sees the line also finds the other two. Second, every rank reads the notes of all ranks,
-even if it needs no data from them. If two notes differ, for example in the dtype, every rank fails for the same
-stated reason.
+Two decisions make ``exchange`` correct. First, each rank writes the bytes, then its note, and last its line in the
+list of the round, so that a rank that sees the line also finds the bytes and the note. Second, every rank reads the
+notes of all ranks, even if it needs no data from them. If two notes differ, for example in the dtype, every rank
+fails for the same stated reason.
 
 Messages
 --------
 
 So that messages do not mix, their keys contain the sender, the receiver and a counter. Each rank has a list in the
-store, its *mail*, to which the sender adds the number and the tag of a message. When the receiver has read the
-data, it adds the number to the mail of the sender, which tells it that the message has arrived:
+store, its *mail*, to which the sender adds the number and the tag of a message. When the receiver has read the data,
+it adds the number to the mail of the sender, so the sender learns that the message has arrived:
 
 .. diagram:: right/smallest_backend/message
 
@@ -174,8 +177,8 @@ data, it adds the number to the mail of the sender, which tells it that the mess
    .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
       :part: messages
 
-Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
-gives it to the earlier call.
+   Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
+   gives it to the earlier call.
 
 First results
 -------------
@@ -224,22 +227,22 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 # .. listing:: gallery/right/smallest_backend/erased_keys.py
 #    :part: mistake
 #
-# With more readers, the second one waits until the store times out. The fix relies on order: a rank
-# begins an operation only after it has finished the one before. So once all ranks have begun the
-# second, no rank still reads keys of the first:
+# With more readers, the second one waits until the store times out. The fix relies on order: a rank begins an
+# operation only after it has finished the one before. So once all ranks have begun an operation, no rank still reads
+# keys of the one before:
 #
 # .. listing:: gallery/right/smallest_backend/erased_keys.py
 #    :part: cure
 #
-# The program compares both for three ranks and two broadcasts. ``DistStoreError`` means that the store timed out:
+# The program runs both functions on three ranks, for two broadcasts. ``DistStoreError`` means that the store timed
+# out:
 
 run_program("smallest_backend/erased_keys.py")
 
 # %%
-# ``exchange`` needs no further key to know this, because the notes that it compares also say that all
-# ranks have begun. It keeps the names of its last keys in ``kept_``, and erases them in the next
-# call. Pieces with a single reader are erased at once, and ``leave``, which is not shown here, erases the
-# last keys of the group.
+# With ``read_and_erase``, only the first reader gets the value; with ``read_and_keep``, all ranks do. ``exchange``
+# works like ``read_and_keep``, but needs no further key, because the notes that it compares also say that all ranks
+# have begun. So in each call, a rank erases its keys of the call before.
 #
 # The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`, and no check
 # of :doc:`/communicate/test-your-backend` fails for it.

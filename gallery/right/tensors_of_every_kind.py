@@ -18,10 +18,12 @@ before the operation gets its number and before the transport is called. The err
 the group remains usable: the other ranks wait until this one repeats the call with correct arguments, or until their
 deadline, which ends the group.
 
-All tensors of a call must be on the CPU and have one dtype. Only an all-reduce with ``SUM`` may have sparse ones. A
-list has one tensor for each rank. An output must not overlap another one, or itself, as ``torch.ones(1).expand(2)``
-does. (If two outputs overlap and one of them has gaps in memory, such as a slice with a step, neither PyTorch nor the
-frame notices.) The method ``output`` makes the piece of an output:
+All tensors of a call must be on the CPU and have one dtype, a list must have one tensor for each rank, and only an
+all-reduce with ``SUM`` may have sparse tensors. An output must not overlap another output, or itself, as
+``torch.ones(1).expand(2)`` does.
+
+The method ``output`` checks an output and makes the piece that the transport fills, which is the memory of the tensor
+or a copy:
 
 .. list-table::
    :header-rows: 1
@@ -33,7 +35,8 @@ frame notices.) The method ``output`` makes the piece of an output:
    * - ``check``, ``require``
      - refuse the tensor: for its device, layout or dtype, and if a condition is false
    * - ``may_overlap``
-     - whether elements of one tensor, or of two, may share memory
+     - whether elements of one tensor, or of two, may share memory; an overlap of two tensors is not found if one of
+       them has gaps in memory, such as a slice with a step
    * - ``results``
      - the outputs of the call
    * - ``is_plain``
@@ -78,17 +81,15 @@ dist.destroy_process_group()
 #
 # - ``AVG`` "divides values by the world size before summing across ranks", according to the docstring of
 #   ``ReduceOp``, so the average of large numbers does not overflow. NCCL and the frame do so for floating-point
-#   numbers, whereas gloo divides the sum, as :doc:`/library/types-and-reductions` shows. For integers, NCCL
-#   divides the sum, too; gloo and the frame refuse them. FSDP2 passes ``AVG`` for gradients, but MPI, for
-#   example, does not have it.
+#   numbers, whereas gloo divides the sum, as :doc:`/library/types-and-reductions` shows. FSDP2 passes ``AVG`` for
+#   gradients, but MPI, for example, does not have it.
 # - ``PREMUL_SUM`` multiplies each input by a factor first. The frame does that before it calls the
 #   transport, so a library only adds.
 # - Floating-point types of 8 and 16 bits are combined as ``float`` and rounded once. A library that rounds
 #   after each addition has larger errors with more ranks.
 # - ``MIN`` and ``MAX`` of a number and NaN are NaN in the frame, as in ``torch.minimum`` and ``torch.maximum``.
 #   PyTorch does not promise that: NCCL returns the number, and gloo one or the other, depending on the position
-#   of the element. Use your library's operations if all ranks then get the same bits. Unsigned types have
-#   another order than signed ones.
+#   of the element. Use your library's operations if all ranks then get the same bits.
 #
 # Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
@@ -97,11 +98,6 @@ dist.destroy_process_group()
 # ``reduce`` passes the complex tensor itself, as the message above shows. And an all-reduce with ``SUM``
 # accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and
 # values of all.
-#
-# Programs that serve a model call collectives in ``torch.inference_mode``. Outside of this mode, its tensors refuse
-# in-place operations, and each thread has a mode of its own. So a thread of the backend cannot simply ``copy_`` into
-# such a result: ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame writes results
-# under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
 #
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------
@@ -134,13 +130,13 @@ assert output[0] == output[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Both ranks print the same. The first case is right by luck, because the elements have the same order in
-# memory on both ranks, so a test of this case alone passes. In the second, the ranks add elements that do
-# not belong together. In the third, the bug changes an element outside the column instead of the second one
-# in it.
+# Both ranks print the same. With ``all_reduce_of_memory``, the tensors that are transposed on both ranks are right by
+# luck, because their elements have the same order in memory, so a test of this case alone passes. If only one tensor
+# is transposed, the ranks add elements that do not belong together. Where the tensor is the first column of a matrix,
+# the bug changes an element of the second column.
 #
-# The fix is the copy that ``output`` makes. After the last step, and before the operation counts as ended,
-# ``finish`` writes it back:
+# The fix is the copy that ``output`` makes. After the last step, and before the operation counts as ended, ``finish``
+# writes the copy back:
 #
 # .. not-executed::
 #    :partly:
@@ -149,6 +145,11 @@ assert output[0] == output[1]
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: finish
+#
+# Programs that serve a model call collectives in ``torch.inference_mode``. Outside of this mode, its tensors refuse
+# in-place operations, and each thread has a mode of its own. So a thread of the backend cannot simply ``copy_`` into
+# such a result: ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame writes results
+# under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
 #
 # If elements of an output overlap, there is no place for all results, so the call is an error; as an input,
 # such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they

@@ -12,13 +12,11 @@ Three timeouts
 --------------
 
 A program can set a timeout for a group, for a call, or for a wait. The group's timeout is an argument of
-``init_process_group`` and ``new_group``. Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes
-it through ``setTimeout`` of the backend, which the frame overrides, because the base class only warns.
-The call's timeout is the member ``timeout`` in the options of the collective. It takes precedence over the
-group's. Likewise, in the frame, a timeout in the options of the backend takes precedence over the argument of
-``init_process_group``. Only the default of 30 minutes, ``kBackendDefaultTimeout``, does not, because the frame cannot
-tell it from no timeout. PyTorch's NCCL has the opposite rule: the argument, even its default, replaces the timeout in
-the options.
+``init_process_group`` and ``new_group``. The call's timeout is the member ``timeout`` in the options of the
+collective, and takes precedence over the group's.
+
+If the options of your backend have a timeout, too, decide whether it or the argument of ``init_process_group``
+counts. In the frame, the timeout in the options takes precedence; in PyTorch's NCCL, the argument does:
 
 .. admonition:: Which timeout counts
    :collapsible: closed
@@ -26,27 +24,34 @@ the options.
    .. listing:: extension/frame/c10d_frame/include/frame/options.hpp
       :part: timeouts
 
-Of the collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument
-for the timeout of the call. Without it, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever
-the timeout of the group is. The methods of ``ProcessGroup`` take the timeout in their options, and many, such
-as ``allreduce``, also as an argument.
+   If the options have the default of 30 minutes, ``kBackendDefaultTimeout``, the argument counts, because the frame
+   cannot tell it from no timeout. In PyTorch's NCCL, even the default of the argument replaces the timeout in the
+   options.
+
+   Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes the group's timeout through ``setTimeout`` of the
+   backend, which the frame overrides, because the base class only warns.
+
+   Of the collectives of ``torch.distributed``, only ``barrier`` and ``monitored_barrier`` have an argument for the
+   timeout of the call. Without it, ``monitored_barrier`` passes PyTorch's default of 30 minutes, whatever the timeout
+   of the group is. The methods of ``ProcessGroup`` take the timeout in their options, and many, such as
+   ``allreduce``, also as an argument.
 
 The clock of a collective starts with its first step and not with its call, because otherwise an
 asynchronous collective could time out while it is still waiting for the ones before it, although no
 rank is late.
 
-The third timeout is the argument of ``wait``. The header ``Work.hpp`` does not say what happens to the
-operation afterwards; in the frame, only this ``wait`` ends, and the operation goes on. Zero is the
-default value, ``kNoTimeout``, so it means "no timeout of its own" and not "now". A message has no
-deadline, because a server may call ``irecv`` long before a client sends. Instead, ``wait`` applies the
-group's timeout to it, counted from the call of ``wait``. When it expires, only this ``wait`` fails, and the group
-stays usable:
+The third timeout is the argument of ``wait``. PyTorch's header ``Work.hpp`` does not say what happens to the
+operation after this timeout. In the frame, only the ``wait`` ends, and the operation goes on.
+
+A message has no deadline, because a server may call ``irecv`` long before a client sends. Instead, ``wait`` applies
+the group's timeout to the message, counted from the call of ``wait``. When this timeout expires, only the ``wait``
+fails, and the group stays usable:
 
 .. admonition:: ``wait``
    :collapsible: closed
 
-   ``in`` turns a timeout into a deadline. ``unregister`` takes the work out of a list that PyTorch keeps for compiled
-   graphs.
+   ``kNoTimeout`` is zero. ``in`` turns a timeout into a deadline. ``unregister`` takes the work out of a list that
+   PyTorch keeps for compiled graphs.
 
    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
       :part: timeout-of-wait
@@ -71,8 +76,9 @@ from launcher import launch, run_program
 output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 
 # %%
-# In cases 1 to 3 the group has failed on both ranks: rank 1 arrived later, and its error has the reason of
-# rank 0. In cases 4 and 5, only one ``wait`` gave up, and the second one returned.
+# After the timeout of the group or of a call (cases 1 to 3), the group has failed on both ranks: rank 1 arrived
+# later, and its error has the reason of rank 0. After the timeout of ``wait`` (case 4) or of a message (case 5), only
+# one ``wait`` gave up, and the second one returned.
 #
 # The type of the error
 # ---------------------
@@ -125,32 +131,33 @@ dist.destroy_process_group()
 output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 
 # %%
-# The first wait should have ended after one second. In C++, call ``wait_until`` of the condition variable and not
-# ``wait_for``. Compute the deadline with a monotonic clock, such as ``steady_clock`` in the frame, because the system
-# clock jumps when the time is set.
+# ``timeout_each_time`` should have ended after one second. In C++, call ``wait_until`` of the condition variable and
+# not ``wait_for``. Compute the deadline with a monotonic clock, such as ``steady_clock`` in the frame, because the
+# system clock jumps when the time is set.
 #
 # Ranks that will never arrive
 # ----------------------------
 #
-# A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not
-# say what has happened. So about every 50 milliseconds, the frame asks your transport two questions. The first,
-# ``failure()``, is for the whole group: has another rank announced a failure? The second, ``lost(missing)``, is for
-# each operation: is a rank that it waits for gone for good? The frame takes these ranks from the condition on which
-# the operation is suspended. For a receive from any source, the list is empty, because any other rank could send:
+# A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not say what has
+# happened. So about every 50 milliseconds, the frame asks your transport two questions. The first, ``failure()``, is
+# for the whole group: has another rank announced a failure? The second, ``lost(missing)``, is for each operation: is
+# one of the ranks that it waits for, ``missing``, gone for good?
 #
 # .. admonition:: ``advance_one``, which asks
 #    :collapsible: closed
 #
-#    ``pending`` is a call that has not ended, ``check`` says that it is time to ask, and ``wait_for`` keeps the missing
-#    ranks for the text of an error.
+#    ``pending`` is a call that has not ended, ``check`` says that it is time to ask, and ``wait_for`` keeps the
+#    missing ranks for the text of an error.
+#
+#    The frame takes ``missing`` from the condition on which the operation is suspended. For a receive from any
+#    source, the list is empty, because any other rank could send:
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/running.hpp
 #       :part: advance
 #
-# The order matters, because a rank may send its last data and then leave, which is no failure. So when a
-# rank is gone, the frame advances the operation once more, and gives up only if nothing has arrived. It
-# then asks the first question again, because a reason that the rank has announced says more than that it
-# has left.
+# A rank may send its last data and then leave, which is no failure. So when a rank is gone, the frame advances the
+# operation once more, and gives up only if nothing has arrived. Before it gives up, the frame asks ``failure()``
+# again, because a reason that the rank has announced says more than that it has left.
 #
 # How much your transport can answer depends on what moves the data:
 #
@@ -185,8 +192,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
 #       :part: lost
 #
-# To show the errors, this worker breaks three groups. In the first, the sizes differ. Rank 1 has destroyed the other
-# two, in which rank 0 waits for a broadcast, and for a message from any rank:
+# To show the errors, this worker breaks three groups. In ``sizes``, the tensors of the ranks differ in size. Rank 1
+# has destroyed ``lost`` and ``alone``, in which rank 0 waits for a broadcast, and for a message from any rank:
 #
 # .. listing:: gallery/right/timeouts_and_dead_ranks/errors.py
 #    :part: calls
@@ -199,11 +206,12 @@ launch("timeouts_and_dead_ranks/errors.py", ranks=2)
 # A failure ends the group
 # ------------------------
 #
-# After a failure, the ranks no longer agree on what has completed: one may have given up while another
-# one has its result. To continue, they would have to tell each other, but one of them may be dead. So
-# the first failure breaks the group for good. The rank that finds it announces the reason through the
-# transport, and each rank that has not failed itself raises an error with this reason. To break a group
-# on purpose, a program calls ``abort``, which announces a reason such as ``rank 1 has aborted the
+# After a failure, the ranks no longer agree on what has completed: one may have given up while another one has its
+# result. To continue, they would have to tell each other, but one of them may be dead. So the first failure breaks
+# the group for good. The rank that finds the failure announces its reason through the transport, and each rank that
+# has not failed itself raises an error with this reason.
+#
+# To break a group on purpose, a program calls ``abort``, which announces a reason such as ``rank 1 has aborted the
 # group``. Other groups are not affected, unless they share the thread of a library that hangs.
 #
 # Exercise

@@ -11,11 +11,11 @@ trains a model on two ranks, compares the losses with gloo's bit for bit, and re
 Four ways to train
 ------------------
 
-The next worker trains a small model in four ways. The functions ``ddp``, ``fsdp2``, ``tensor_parallel`` and
-``pipeline`` prepare it as on the pages :doc:`/overview/data-parallel`, :doc:`/overview/sharded-training` and
-:doc:`/overview/tensor-and-pipeline-parallel`. Each gets a group, and starts with the same seed. Two groups
-of one program can have different backends, so one worker trains with both. ``step`` trains one step, and returns the
-loss of this rank:
+The next worker trains a small model in four ways. Two groups of one program can have different backends, so the
+worker trains each way with ``store`` and with gloo. The functions ``ddp``, ``fsdp2``, ``tensor_parallel`` and
+``pipeline`` prepare the model as on the pages :doc:`/overview/data-parallel`, :doc:`/overview/sharded-training` and
+:doc:`/overview/tensor-and-pipeline-parallel`. Each function gets a group, and starts with the same seed. ``step``
+trains one step, and returns the loss of this rank:
 
 .. listing:: gallery/right/training/train.py
    :part: compare
@@ -85,12 +85,18 @@ print("save uses", *results[0]["save"])
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: record
 #
-# Your create function, too, may return such a group in place of a ``Backend``. If it is the default group,
-# ``new_group`` of PyTorch 2.15 looks for a method ``new_group`` in its class. If there is one, PyTorch calls it on each
-# rank, whatever ``backend`` the program names, and it returns ``None`` on a rank outside the new group; otherwise,
-# PyTorch calls the create function again. A ``ProcessGroup`` keeps its name in its backends. A group without any
-# therefore fails with ``ProcessGroup name not set``, for example in a device mesh, so ``ForwardingGroup`` registers
-# one.
+# Your create function, too, may return such a group in place of a ``Backend``, for which two rules differ:
+#
+# .. admonition:: A ``ProcessGroup`` from the create function
+#    :collapsible: closed
+#
+#    If such a group is the default group, ``new_group`` of PyTorch 2.15 looks for a method ``new_group`` in the
+#    group's class. If there is one, PyTorch calls the method on each rank, whatever ``backend`` the program names,
+#    and the method returns ``None`` on a rank outside the new group; otherwise, PyTorch calls the create function
+#    again.
+#
+#    A ``ProcessGroup`` keeps its name in its backends. A group without any therefore fails with ``ProcessGroup name
+#    not set``, for example in a device mesh, so ``ForwardingGroup`` registers one.
 #
 # The worker trains with this group, and records the third step. ``fsdp2_by_4`` is FSDP2 after
 # ``set_gradient_divide_factor(4)``:
@@ -102,11 +108,13 @@ for feature, calls in results[0]["calls"].items():
 show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 
 # %%
-# DDP requests a sum, because it divides the gradients itself, and takes the future of the work. FSDP2 calls
-# synchronously, so it gets no work. For ``float32`` and ``bfloat16`` it requests ``AVG``, so the backend
-# must divide; for other dtypes it requests ``SUM`` and divides itself. With a divide factor other than the
-# number of ranks, ``PREMUL_SUM`` takes the place of ``AVG``: each rank multiplies its numbers before the
-# sum, by the number or the tensor in the ``supplement_`` of the ``ReduceOp``:
+# DDP requests a sum, because it divides the gradients itself, and takes the future of the work.
+#
+# FSDP2 calls synchronously, so it gets no work. For ``float32`` and ``bfloat16``, FSDP2 requests ``AVG``, so the
+# backend must divide; for other dtypes, FSDP2 requests ``SUM`` and divides itself.
+#
+# With a divide factor other than the number of ranks, ``PREMUL_SUM`` takes the place of ``AVG``: each rank multiplies
+# its numbers before the sum. The factor is the number or the tensor in the ``supplement_`` of the ``ReduceOp``:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
 #    :part: premul-sum
@@ -140,8 +148,8 @@ assert adam != other_adam
 # losses differ only in later digits.
 #
 # The fix is to implement the operations of ``ReduceOp``, and to refuse those that are missing, as the table
-# of :doc:`tensors-of-every-kind` shows. At the very least, add a check to each method that reduces. This is
-# the check for FSDP2:
+# of :doc:`/tutorial/options-and-reductions` shows. At the very least, add a check to each method that reduces. This
+# is the check for FSDP2:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: cure

@@ -44,9 +44,11 @@ several calls at once. The transport does not see the difference:
    * - ``send``, ``receive``
      - ``send``, ``recv``, ``recvAnysource``
 
-Newer methods such as ``all_gather_single`` call these by default.
-:doc:`/tutorial/every-operation` lists which Python function calls which of them. The first two variants
-of the all-gather differ only in how they cut the output into pieces, one for each rank:
+Newer methods of PyTorch such as ``all_gather_single`` call the methods of this table by default.
+:doc:`/tutorial/every-operation` lists which Python function calls which of them.
+
+The transport needs one piece of the output for each rank. So the methods ``allgather`` and ``_allgather_base`` differ
+only in how they cut the output into pieces:
 
 .. list-table::
    :header-rows: 1
@@ -65,10 +67,12 @@ of the all-gather differ only in how they cut the output into pieces, one for ea
 .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: all-gathers
 
-A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager``
-turns several calls of ``all_reduce``, ``all_gather_single`` or ``reduce_scatter_single`` into one such call. The
-frame runs one operation for each tensor, and the work is complete when the last one ends. ``together`` checks all
-tensors before the first operation begins, because an error in the middle would leave the other ranks waiting:
+A *coalesced* method gets several tensors and returns one ``Work``. In Python, ``_coalescing_manager`` turns several
+calls of ``all_reduce``, ``all_gather_single`` or ``reduce_scatter_single`` into one such call. The frame runs one
+operation for each tensor, and the work is complete when the last one ends.
+
+An error in the middle would leave the other ranks waiting, so ``together`` checks all tensors before the first
+operation begins:
 
 .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: coalesced
@@ -104,10 +108,12 @@ launch("variants_and_groups/variants.py", ranks=2)
 launch("variants_and_groups/roots.py", ranks=3)
 
 # %%
-# A program that fills in the options itself and writes the rank of the world gets an error only if the
-# group has no such rank. Where an error names a rank that failed, is late or has left, the frame adds the rank
-# of the world, PyTorch's *global rank*, if it differs, as in ``rank 0 (global rank 3)``, because the reader of a log
-# knows only that one. In the description of a call, such as ``with root 1``, the number is the rank in the group.
+# A program that fills in the options itself and writes the rank of the world gets an error only if the group has no
+# such rank, as in the last line of both ranks. Otherwise, another rank becomes the root.
+#
+# The reader of a log knows only the ranks of the world, which PyTorch calls *global ranks*. So where an error names a
+# rank that failed, is late or has left, the frame adds the global rank if it differs, as in ``rank 0 (global rank
+# 3)``. In the description of a call, such as ``with root 1``, the number is the rank in the group.
 #
 # Groups and splitting
 # --------------------
@@ -116,18 +122,19 @@ launch("variants_and_groups/roots.py", ranks=3)
 # independent: a failure in one does not reach another, and their operations run side by side.
 #
 # A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
-# ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch
-# 2.15 it does so on CPUs as well. For accelerators, :doc:`/accelerators/groups-and-meshes` shows who
-# calls it. ``split`` of the frame only renumbers the ranks, and starts another group with ``merge``. The
-# next worker splits a group of three:
+# ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch 2.15 it does
+# so on CPUs as well. For accelerators, :doc:`/accelerators/groups-and-meshes` shows who calls ``split``. The next
+# worker splits a group of three:
 #
-# .. admonition:: The method ``split`` and the worker
+# .. listing:: gallery/right/variants_and_groups/split.py
+#    :part: split
+#
+# .. admonition:: The method ``split``
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
-#       :part: split
+#    ``split`` of the frame only renumbers the ranks, and starts another group with ``merge``:
 #
-#    .. listing:: gallery/right/variants_and_groups/split.py
+#    .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
 #       :part: split
 
 launch("variants_and_groups/split.py", ranks=3)
@@ -136,9 +143,9 @@ launch("variants_and_groups/split.py", ranks=3)
 # Tags and sources
 # ----------------
 #
-# A message is received by the first receive that waits for its sender and its tag. So a later message
-# can overtake an earlier one with another tag, while those of one sender with the same tag stay in order.
-# ``recvAnysource`` accepts any sender, and the work returns it from ``sourceRank``:
+# A message is received by the first receive that waits for its sender and its tag. So a later message can overtake an
+# earlier one with another tag, while those of one sender with the same tag stay in order. ``recvAnysource``, which
+# ``dist.recv`` without ``src`` calls, accepts any sender, and the work returns the sender from ``sourceRank``:
 #
 # .. listing:: gallery/right/variants_and_groups/messages.py
 #    :part: messages
@@ -146,8 +153,8 @@ launch("variants_and_groups/split.py", ranks=3)
 launch("variants_and_groups/messages.py", ranks=3)
 
 # %%
-# Messages do not count as collectives: they have no sequence number, and run beside them. A transport
-# must therefore keep both apart, for example with other keys, tags or connections.
+# Messages do not count as collectives: they have no sequence number, and run beside the collectives. A transport must
+# therefore keep messages and collectives apart, for example with other keys, tags or connections.
 #
 # Bug: waiting for the send before the receive
 # --------------------------------------------

@@ -377,8 +377,8 @@ check_tables(methods)
 describe("name, timeout and end")
 
 # %%
-# * ``Backend.hpp`` demands that you override ``getBackendName`` and ``getBackendOptions``, which is among
-#   the methods for groups below. The dummy works without the latter, but cannot be split.
+# * ``Backend.hpp`` demands that you override ``getBackendName`` and ``getBackendOptions``, which is among the methods
+#   for groups below. The dummy works without ``getBackendOptions``, but cannot be split.
 #
 # What DDP needs
 # --------------
@@ -397,8 +397,8 @@ describe("DDP")
 describe("FSDP2")
 
 # %%
-# * One of the tensors is as large as those of all ranks together. Its part number ``i`` along the first
-#   dimension belongs to rank ``i``.
+# * One of the two tensors is as large as those of all ranks together: the output of an all-gather, and the input of a
+#   reduce-scatter. Its part number ``i`` along the first dimension belongs to rank ``i``.
 # * FSDP1 calls ``allgather`` for CPU tensors only, and ``all_gather_single`` for others.
 #
 # Messages between two ranks
@@ -413,9 +413,9 @@ describe("messages")
 #   ``batch_isend_irecv`` pass it on.
 # * In ``recvAnysource``, let ``Work::sourceRank`` return the rank of the sender in the group. ``dist.recv``
 #   turns it into a rank of the world.
-# * ``batch_isend_irecv`` calls ``send`` and ``recv`` in the order of the list. If ``supportsCoalescing`` is
-#   true, it calls ``startCoalescing`` before. While such a batch is open, PyTorch also holds back some
-#   collectives that other threads call in this group, such as ``all_reduce``.
+# * ``batch_isend_irecv`` calls ``send`` and ``recv`` in the order of the list. If ``supportsCoalescing`` is true, it
+#   calls ``startCoalescing`` before and ``endCoalescing`` after them. While such a batch is open, PyTorch also holds
+#   back some collectives that other threads call in this group, such as ``all_reduce``.
 #
 # Operations with a root, and barriers
 # ------------------------------------
@@ -426,13 +426,13 @@ describe("roots and barriers")
 # * Only the rank ``opts.rootRank`` has the list of all tensors. On the other ranks, the list of
 #   ``gather`` and of ``scatter`` is empty. ``reduce`` may leave anything in the tensors of the other
 #   ranks.
-# * ``barrier`` has no tensors, so PyTorch chooses the backend by ``opts.device``, which it does not pass
-#   on. ``dist.barrier`` sets it to the device of ``device_ids``, which the program can pass, else to the
-#   ``device_id`` of the group, else to the CPU if the group has a backend for it, else to the accelerator. So
-#   if a program passes neither, gloo gets every barrier of a group ``cpu:gloo,npu:acme``.
-# * ``monitoredBarrier`` names all ranks that did not arrive if ``wait_all_ranks``, the second argument, is
-#   true. If rank 0 collects the arrivals, let the others wait longer than the timeout. Otherwise one of them
-#   may give up first, and name rank 0.
+# * ``barrier`` has no tensors, so PyTorch chooses the backend by a device: that of ``device_ids``, which the program
+#   can pass, else the ``device_id`` of the group, else the CPU if the group has a backend for it, else the
+#   accelerator. So gloo gets every barrier of a group ``cpu:gloo,npu:acme`` if the program passes neither
+#   ``device_ids`` nor ``device_id``.
+# * ``monitoredBarrier`` names all ranks that did not arrive if ``wait_all_ranks``, the second argument, is true. If
+#   rank 0 collects the arrivals, let the other ranks wait longer than the timeout, because otherwise one of them may
+#   give up first, and name rank 0.
 # * Some calls need several methods, one after the other, and the error names the first: ``gather_object``
 #   fails in ``allgather`` and does not reach ``gather``. The tables list the feature ``objects`` with
 #   every method that the object collectives call.
@@ -446,9 +446,9 @@ describe("each to each")
 # * ``outputSplitSizes`` and ``inputSplitSizes`` count rows of the first dimension, one number for each
 #   rank. A list is empty if the caller gave none: all its parts have the same size. The sizes must agree:
 #   what rank ``i`` sends to rank ``j`` is as long as what ``j`` receives from ``i``.
-# * ``alltoall`` and ``reduce_scatter`` take lists with one tensor for each rank, which may differ in
-#   size. ``alltoall`` receives its lists as the vectors themselves. ``reduce_scatter`` receives its list
-#   one level deeper, as ``inputTensors[0]``.
+# * ``alltoall`` and ``reduce_scatter`` take lists with one tensor for each rank, which may differ in size.
+#   ``alltoall`` receives its lists as the vectors themselves. In ``reduce_scatter``, the list is one level deeper: it
+#   is ``inputTensors[0]``.
 #
 # Several tensors in one call
 # ---------------------------
@@ -516,16 +516,15 @@ for name, fields in backend_methods.fields_of_options(methods):
 #
 # * ``wait`` returns when the caller may use the tensors, or throws. Its timeout is 0 if the program gave
 #   none.
-# * ``getFuture`` returns a future whose value is the list of the written tensors, which DDP needs. A
-#   program may take this value as soon as ``wait`` has returned. A program's call of
-#   ``getFuture`` has Python's interpreter lock, so do not wait in it. PyTorch releases the lock before ``wait``.
+# * ``getFuture`` returns a future whose value is the list of the written tensors, which DDP needs. A program may take
+#   this value as soon as ``wait`` has returned. Do not wait in ``getFuture``, because a call from Python holds the
+#   interpreter lock there. PyTorch releases the lock before ``wait``.
 # * ``isCompleted`` and ``isSuccess`` return at once.
 #
-# If ``opts.asyncOp`` is false, a method may return no ``Work`` at all, and PyTorch does not wait. But
-# then the flight recorder never retires its record of the operation, which looks as if it hung. To avoid
-# that, return a ``Work`` that is already complete. If ``opts.asyncOp`` is true, a method must return a
-# ``Work``, or functional collectives crash, as :doc:`step-4-backend-in-python` shows.
-# :doc:`step-4-several-ranks` shows a ``Work`` in use.
+# Return a ``Work`` from every collective, if need be one that is already complete. If ``opts.asyncOp`` is true,
+# functional collectives crash without a ``Work``, as :doc:`step-4-backend-in-python` shows. If ``opts.asyncOp`` is
+# false, PyTorch accepts a call without a ``Work`` and does not wait. But then the flight recorder never retires its
+# record of the operation, which looks as if it hung.
 #
 # Not run here: methods that no table of callers lists, FSDP1 and barriers on an accelerator, and an
 # open batch with a second thread.

@@ -90,6 +90,8 @@ temporary.cleanup()
 # ``pip`` compiles the C++ and installs the package, which takes about a minute. Then ``torchrun`` starts the
 # program once for each rank. You can ignore its warning about ``OMP_NUM_THREADS``.
 #
+# Without ``--no-build-isolation``, ``pip`` downloads another PyTorch and compiles against that one.
+#
 # Step 1: subclass Backend and Work
 # ---------------------------------
 #
@@ -145,8 +147,10 @@ temporary.cleanup()
 #    :dedent: 0
 #
 # Your backend calls its library in place of ``zero_``. ``NoGradGuard`` hides the write from autograd, because an
-# output may be a parameter of a model. ``destroy_process_group`` calls ``shutdown``, but a program may still
-# hold the group, so each collective tests ``closed_``. ``abort`` is for failures:
+# output may be a parameter of a model.
+#
+# A program may still hold a group after ``destroy_process_group``, which calls ``shutdown``, so each collective tests
+# ``closed_``. ``abort`` ends the backend after a failure:
 #
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
 #    :part: end
@@ -178,14 +182,15 @@ temporary.cleanup()
 # Step 3: build the package
 # -------------------------
 #
-# ``CppExtension`` knows PyTorch's headers and libraries. The C++ interface of c10d changes between minor
-# releases, so the package requires the release that it was compiled with, and the name of its module contains
-# it. A single source file needs no ``ninja``:
+# ``CppExtension`` knows PyTorch's headers and libraries. A single source file needs no ``ninja``.
+#
+# The C++ interface of c10d changes between minor releases. So the package requires the release that it was compiled
+# with, and the name of its module contains that release:
 #
 # .. listing:: extension/dummy_collectives/setup.py
 #    :part: setup
 #
-# ``__init__.py`` looks for the module with this name:
+# ``__init__.py`` loads the module that was compiled for the installed release, and raises an error if there is none:
 #
 # .. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
 #    :part: package
@@ -200,8 +205,6 @@ temporary.cleanup()
 # .. listing:: extension/dummy_collectives/pyproject.toml
 #    :part: entry-point
 #    :no-caption:
-#
-# Without ``--no-build-isolation``, ``pip`` downloads another PyTorch and compiles against that one.
 #
 # More on step 3: :doc:`step-3-build-and-install`, :doc:`step-3-found-by-name`.
 #

@@ -45,9 +45,9 @@ A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
      - the bits, combined with and, or, exclusive or
      - nothing in PyTorch, only programs
 
-Not every dtype has every reduction. Two ranks try each one twice, with gloo and with ``store``, the backend of
-:doc:`/right/smallest-backend`. Each cell names the backends that gave the right result; the others raised
-an error:
+Not every dtype has every reduction. Two ranks try each reduction with each dtype, once with gloo and once with
+``store``, the backend of :doc:`/right/smallest-backend`. Each cell names the backends that gave the right result; the
+others raised an error:
 """
 
 import json
@@ -76,10 +76,12 @@ assert fields <= described, fields - described
 # sphinx_gallery_end_ignore
 
 # %%
-# Let your backend, too, raise an error for what it lacks, because a wrong result goes unnoticed. Complex tensors
-# are special: ``dist.all_reduce`` passes them as a view of real numbers, which is right only for ``SUM``, ``AVG`` and
-# ``PREMUL_SUM``, so it refuses the other reductions before it calls the backend. ``dist.reduce`` passes the complex
-# tensor itself. :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
+# Let your backend, too, raise an error for what it lacks, because a wrong result goes unnoticed.
+# :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
+#
+# Complex tensors are special: ``dist.all_reduce`` passes them as a view of real numbers, which is right only for
+# ``SUM``, ``AVG`` and ``PREMUL_SUM``, so it refuses the other reductions before it calls the backend. ``dist.reduce``
+# passes the complex tensor itself.
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -134,17 +136,13 @@ assert fields <= described, fields - described
 #        gets only the default backend of the device in ``device_id``, or else of the accelerator, or else of the
 #        CPU; ``new_group`` takes the backend of the default group instead
 #    * - ``timeout``
-#      - the limit for each operation of the group. The default is 10 minutes if ``backend`` is ``"nccl"`` (since
-#        PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or if ``backend`` is left out and
-#        ``device_id`` is a CUDA device. Otherwise it is 30 minutes, even for NCCL in ``"cpu:gloo,cuda:nccl"``.
-#        ``new_group`` and ``split_group`` choose the default by the backend's name, not by the parent's timeout
+#      - the limit for each operation of the group, whose default is below this table;
+#        :doc:`/right/timeouts-and-dead-ranks` shows which timeout applies when several are set
 #    * - ``pg_options``
 #      - an object of a class that the backend derives from ``Backend::Options``, for settings that only it has
 #    * - ``device_id``
-#      - the device of this rank, such as ``torch.device("cuda", local_rank)``, on which ``barrier`` then runs. If
-#        ``supportsSplitting`` is true, PyTorch calls ``eagerConnectSingleDevice``, with which NCCL connects, and
-#        ``new_group`` passes the default group in ``split_from`` if the backend is the same. Since PyTorch 2.15, ``nccl`` connects
-#        at once and splits without ``device_id``, too, by default on the device of ``LOCAL_RANK``
+#      - the device of this rank, such as ``torch.device("cuda", local_rank)``, on which ``barrier`` then runs; the
+#        text below this table says what else PyTorch does with it
 #    * - ``init_method``, ``store``
 #      - where the ranks meet: an address, such as the default ``env://``, or a store
 #    * - ``rank``, ``world_size``
@@ -154,10 +152,22 @@ assert fields <= described, fields - described
 #    * - ``enable_reconfigure``
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
+# If a program passes no ``timeout``, the group has one of two defaults. ``new_group`` and ``split_group`` do not take
+# the timeout of the parent: they choose by the name of the backend, even if that name comes from the parent:
+#
+# * 10 minutes if ``backend`` is ``"nccl"`` (since PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or
+#   if ``backend`` is left out and ``device_id`` is a CUDA device;
+# * 30 minutes otherwise, even for NCCL in ``"cpu:gloo,cuda:nccl"``.
+#
 # To change the timeout of an existing group, for example before a long checkpoint, call
 # ``dist.set_timeout(timedelta(hours=1), group)`` on every rank of the group. The new timeout holds for later calls of
 # each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
 # PyTorch 2.14.
+#
+# With ``device_id``, PyTorch does more if ``supportsSplitting`` of the backend is true. It calls
+# ``eagerConnectSingleDevice``, with which NCCL connects, and ``new_group`` passes the default group in ``split_from``
+# if the backend is the same. Since PyTorch 2.15, ``nccl`` connects at once and splits without ``device_id``, too, by
+# default on the device of ``LOCAL_RANK``.
 #
 # A create function registered without ``extended_api=True`` gets the store, the rank, the size and the timeout, and
 # PyTorch drops ``pg_options`` silently. With ``extended_api=True``, the second argument is the program's ``pg_options``
@@ -210,6 +220,5 @@ assert fields <= described, fields - described
 #
 # Since PyTorch 2.14, ``split_group`` without ``pg_options`` gives the new group a copy of its parent's options, which
 # ``clone`` of your class makes: :ref:`copied-options`.
-# :doc:`/right/variants-and-groups` shows the frame's options; :doc:`/right/timeouts-and-dead-ranks` shows which
-# timeout applies when several are set. Not run here: NCCL, and the
-# features in the first table.
+#
+# Not run here: NCCL, and the features in the first table.

@@ -2,10 +2,12 @@
 From PyTorch 2.13 to 2.15: what to change, what is new
 ======================================================
 
-Look up here what to change in a backend when you move it from one release of PyTorch to the next, and how a
-backend uses what PyTorch 2.14 and 2.15 added for it, in one source that still compiles with 2.13: options and
-split groups, hooks, windows, and groups whose members change. A backend for CPUs can do without all of them. One
-for an accelerator needs the options and ``split``, because programs bind their groups to a device.
+Look up here what to change in a backend when you move it from one release of PyTorch to the next. The second half of
+the page shows how one source uses what PyTorch 2.14 and 2.15 added for backends, and still compiles with 2.13:
+options and split groups, hooks, windows, and groups whose members change.
+
+A backend for CPUs can do without these additions. A backend for an accelerator needs the options and ``split``,
+because programs bind their groups to a device.
 
 .. diagram:: tutorial/releases/diagram
 
@@ -138,9 +140,9 @@ features without a macro, test the version of PyTorch in ``torch/version.h``:
 .. listing:: gallery/tutorial/releases/recent_backend.cpp
    :part: guards
 
-``C10D_BACKEND_HAS_HOOKS`` does not distinguish the releases: in 2.14 it means abort hooks, while 2.15,
-which adds completion hooks and ``supportsAbortHooks``, defines it with the same value. Test the version
-for those, too:
+``C10D_BACKEND_HAS_HOOKS`` does not distinguish the releases: in 2.14 it means abort hooks, while 2.15, which adds
+completion hooks and ``supportsAbortHooks``, defines it with the same value. Test the version for these additions of
+2.15, too:
 
 .. admonition:: The list of features
    :collapsible: closed
@@ -148,7 +150,7 @@ for those, too:
    .. listing:: gallery/tutorial/releases/recent_backend.cpp
       :part: features
 
-The page compiles the backend, which is for one rank, and prints the list ``features`` of the code above:
+This program compiles a backend for one rank, and prints which of these features the backend has:
 """
 
 import json
@@ -260,10 +262,9 @@ dist.destroy_process_group()
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: register
 #
-# ``split_group`` makes a child group. Unless the program passes options, it copies those that
-# ``getBackendOptions`` of the parent returns, writes the name and the timeout of the child into the copy,
-# and passes it to ``split``. It calls ``split`` also on a rank outside the child, where ``split`` must
-# return ``nullptr``:
+# ``split_group`` makes a child group. Unless the program passes options, PyTorch copies those that
+# ``getBackendOptions`` of the parent returns. It writes the name and the timeout of the child into the copy, and
+# passes the copy to ``split``. On a rank outside the child, ``split`` must return ``nullptr``:
 #
 # .. admonition:: The split
 #    :collapsible: closed
@@ -345,10 +346,14 @@ for can_split in [True, False] if release >= "2.15" else []:
 # :doc:`/accelerators/groups-and-meshes` explains this.
 #
 # ``new_group`` never calls ``split``. If ``supportsSplitting`` is true, and the new group has the same backend,
-# it calls ``perform_nocolor_split`` on the ranks outside the new group. On its members, it calls the create
-# function, and passes the backend of the default group in ``split_from`` (since PyTorch 2.14). Split that
-# backend in your create function and take part in ``perform_nocolor_split``, or do neither. If only
-# ``perform_nocolor_split`` calls the library's collective split, it waits forever for the members.
+# PyTorch calls one of two functions instead:
+#
+# * on members of the new group, the create function, with the backend of the default group in ``split_from`` (since
+#   PyTorch 2.14);
+# * on the other ranks, ``perform_nocolor_split`` of the backend.
+#
+# Split in both functions or in neither. If only ``perform_nocolor_split`` calls the library's collective split, it
+# waits forever for the members.
 #
 # ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
 # the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
@@ -375,9 +380,9 @@ for can_split in [True, False] if release >= "2.15" else []:
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: completion-hooks
 #
-# One failure may call an abort hook more than once, so ``Hooks.hpp`` asks for one that can run again. It can be a
-# Python function, as on this page, so our thread takes Python's interpreter lock to call it. A completion hook
-# must not take that lock, according to ``Hooks.hpp``, because a backend may hold a lock of its own in the call.
+#    One failure may call an abort hook more than once, so ``Hooks.hpp`` asks for one that can run again. It can be a
+#    Python function, as on this page, so our thread takes Python's interpreter lock to call it. A completion hook
+#    must not take that lock, according to ``Hooks.hpp``, because a backend may hold a lock of its own in the call.
 #
 # A completion hook receives the key of a ``Work``, by which c10d finds the operation. If the ``Work`` may
 # already be freed by then, ``Work.hpp`` demands that the backend override ``getCompletionKey``, and never
@@ -397,11 +402,12 @@ for can_split in [True, False] if release >= "2.15" else []:
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: copy
 #
-# Since PyTorch 2.15, c10d registers hooks of its own when it makes a group: a health check has an abort
-# hook, and the *flight recorder* one of each kind. It keeps a record of each operation, for backends that
-# keep no records themselves. Before an abort, it writes the records to a file, whose name is
-# ``TORCH_FR_DUMP_TEMP_FILE`` followed by the rank. We run an operation that succeeds and one that fails, and
-# print the records. The second group has our completion hooks turned off:
+# Since PyTorch 2.15, c10d registers hooks of its own when it makes a group, for example those of the *flight
+# recorder*. It keeps a record of each operation, for backends that keep no records themselves. Before an abort, the
+# recorder writes the records to a file, whose name is ``TORCH_FR_DUMP_TEMP_FILE`` followed by the rank.
+#
+# We run an operation that succeeds and one that fails, first in a group with completion hooks and then in one
+# without, and print the records:
 
 os.environ["TORCH_FR_DUMP_TEMP_FILE"] = str(Path(build.name, "records_of_rank_"))
 
@@ -516,11 +522,14 @@ build.cleanup()
 # Groups whose members change
 # ---------------------------
 #
-# Since PyTorch 2.14, a group can receive other members, for example after a failure, and remain the same
-# object. Each process takes a handle, a string, from its backend, and the program must send the handles
-# to all members. Then each member calls ``reconfigure`` with all of them, and with a ``uuid`` that the group
-# has not had before. If it passes a list, its new rank is the position of its own handle; if it passes a set,
-# the backends choose the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13:
+# Since PyTorch 2.14, a group can receive other members, for example after a failure, and remain the same object:
+#
+# 1. Each process takes a handle, a string, from its backend.
+# 2. The program sends the handles to all members.
+# 3. Each member calls ``reconfigure`` with all handles, and with a ``uuid`` that the group has not had before.
+#
+# If a member passes a list of handles, its new rank is the position of its own handle; if it passes a set, the
+# backends choose the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13:
 #
 # .. admonition:: The change of members
 #    :collapsible: closed
@@ -543,8 +552,8 @@ build.cleanup()
 # Prepare for the next release
 # ----------------------------
 #
-# A backend notices a new release when it no longer compiles, or never, because it inherits new methods silently.
-# So audit it with the headers of that release, of which you need only ``Backend.hpp``. The suite
+# A new release can break a backend visibly, when it no longer compiles, or silently, when it inherits new methods. So
+# audit the backend with the headers of that release, of which you need only ``Backend.hpp``. The suite
 # ``c10d-conformance`` lists what your backend overrides and inherits, what the headers change for it, and where
 # PyTorch's Python asks for the name of a backend:
 #

@@ -18,11 +18,10 @@ at the same time:
 .. listing:: extension/dummy_collectives/setup.py
    :part: setup
 
-``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code for the
-device. Use ``CUDAExtension``, which needs the CUDA toolkit, only if your sources call CUDA's runtime or
-contain kernels. Use it for all builds or for none, because a wheel must not depend on the GPU of the
-computer that builds it. If that computer has the toolkit and no GPU, ``torch.utils.cpp_extension`` logs ``No
-CUDA runtime is found``, which you can ignore.
+``CppExtension`` is enough for tensors of every device, because ATen's operations choose the code for the device. Use
+``CUDAExtension``, which needs the CUDA toolkit, only if your sources call CUDA's runtime or contain kernels. Do not
+let the build choose between the two by the GPU that it finds, because a wheel must not depend on the computer that
+builds it.
 
 A backend for real hardware links its communication library here, with ``library_dirs`` and
 ``libraries``. So that the extension also finds the library when it is imported, it needs a run path, which
@@ -45,7 +44,7 @@ The Python part of the package is one file, which loads the compiled module:
    .. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
       :part: package
 
-It imports ``torch`` first, because the compiled module depends on PyTorch's libraries.
+   It imports ``torch`` first, because the compiled module depends on PyTorch's libraries.
 
 A patch of PyTorch, such as 2.14.1, needs no new build. PyTorch does not promise that, but apart from the
 version, all headers of 2.14.0 and 2.14.1 are equal.
@@ -71,10 +70,9 @@ version, all headers of 2.14.0 and 2.14.1 are equal.
 # Build and install
 # -----------------
 #
-# So that the package does not get into your own environment, the page installs it into a scratch one, and
-# runs each command that follows a ``$``. An empty virtual environment lies next to a copy of the sources,
-# and a ``.pth`` file of one line makes PyTorch and the build tools of the current environment available
-# there. On your own machine, activate your own environment instead.
+# On your own machine, activate your environment and skip the next listing. For this page, it makes an empty
+# environment, so that the current one stays as it is. A ``.pth`` file of one line makes PyTorch and the build tools
+# available there. The function ``run`` runs each command that follows a ``$``:
 
 import shutil
 import subprocess
@@ -200,10 +198,9 @@ module = load(
 print(module.__doc__)
 
 # %%
-# You choose the flags, as in ``setup.py``; without them, ``load`` passes no ``-O``. Because ``load`` keeps
-# the result, a second call with the same sources and flags compiles nothing. The result goes into a cache
-# in your home folder unless you name a ``build_directory``. If several ranks compile at the same time, they
-# wait for a lock in that folder, so compile once before the ranks start.
+# Because ``load`` keeps the result, a second call with the same sources and flags compiles nothing. The result goes
+# into a cache in your home folder unless you name a ``build_directory``. If several ranks compile at the same time,
+# they wait for a lock in that folder, so compile once before the ranks start.
 #
 # The import registers the backend, as with the installed package:
 

@@ -36,8 +36,8 @@ import it.
 # .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :part: ways
 #
-# The last name is that of no backend. Because the program itself does not import ``dummy_collectives``,
-# each rank can print whether PyTorch has done so:
+# No backend has the last name, ``nobody``. Because the program itself does not import ``dummy_collectives``, each
+# rank can print whether PyTorch has done so:
 #
 # .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :part: try
@@ -47,14 +47,14 @@ from launcher import launch
 launch("step_3_found_by_name/found_by_name.py", ranks=6)
 
 # %%
-# The calls of ranks 0 to 4 find the backend. On rank 2 the tensor keeps its ones, because gloo handles CPU
-# tensors and sums over one rank. Rank 5 shows what a user sees if the package is not installed: a warning,
-# then an ``AssertionError``.
+# All calls but the last find the backend. With ``cpu:gloo,cuda:dummy``, the tensor keeps its ones, because gloo
+# handles CPU tensors and sums over one rank. The call with ``nobody`` shows what a user sees if the package is not
+# installed: a warning, then ``AssertionError: Unknown backend type nobody``.
 #
 # .. note::
 #
-#    With PyTorch 2.13, ``is_backend_available`` returns ``False``, and the calls of ranks 0 to 3 end
-#    like the call of rank 5. They print the warning only if the argument names no device.
+#    With PyTorch 2.13, ``is_backend_available`` returns ``False``, and the other calls with the dummy end like the
+#    call with ``nobody``. They print the warning only if the argument names no device.
 #
 # When the entry point does not work
 # ----------------------------------
@@ -162,7 +162,7 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# We made ``unloadable`` above. The other line comes from PyTorch 2.15.0 itself, whose entry point
-# ``nccl4py`` names a module that does not exist.
+# We made ``unloadable`` above. The entry point ``nccl4py`` comes from PyTorch 2.15.0 itself, and names a module that
+# does not exist.
 #
 # Not run here: an entry point that is not callable.

@@ -56,12 +56,9 @@ according to the header ``torch/csrc/distributed/c10d/py/PyBackend.hpp``:
 Where programs call a method by another name, still override the name in the table: programs call
 ``_start_coalescing``, for example, but an override of ``_start_coalescing`` has no effect.
 
-Two classes have the name ``Backend``. The base class of all backends is
-``torch._C._distributed_c10d.Backend``, in a private module, with the second name
-``torch.distributed._Backend``. PyTorch 2.15 derives a backend of its own from it, in
-``torch/distributed/_nccl4py/backend.py``, and as of November 2026 the main branch also has the public
-name ``torch.distributed.BackendBase``. By contrast, ``torch.distributed.Backend`` is a kind of string,
-which keeps the list of all backends and registers new ones.
+Two classes have the name ``Backend``. Derive yours from ``torch._C._distributed_c10d.Backend``, the base class of all
+backends, whose second name is ``torch.distributed._Backend``. By contrast, ``torch.distributed.Backend`` is a kind of
+string, which keeps the list of all backends and registers new ones.
 
 What you can override only in C++
 ---------------------------------
@@ -99,16 +96,14 @@ All ranks of the group use one store. To exchange tensors, a rank publishes the 
 a key of its own, waits for the keys of the others, up to the timeout of the group, and reads them. The
 number of the call is part of each key, so that no rank reads a tensor of an earlier call.
 
-Without cleanup, the store would grow with each call. When a rank has read the keys of all ranks, each
-of them has finished reading in the call before. So the rank can then delete its own key of that earlier
-call, and only the last keys remain after ``destroy_process_group``. A second group on the same store
-needs new keys, as :doc:`/right/rendezvous` shows.
+Without cleanup, the store would grow with each call. So each rank deletes its key of the call before, as soon as it
+has read the keys of all ranks in this call: a rank publishes its tensor only after it has read everything of the call
+before. A second group on the same store needs new keys, as :doc:`/right/rendezvous` shows.
 
 .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: backend
 
-Three operations rest on ``exchange``. Their names and arguments are those of the C++ methods. They handle
-CPU tensors with at least one element, and ``no_grad`` lets them write into a parameter of a model:
+Three operations call ``exchange``. Their names and arguments are those of the C++ methods:
 
 .. admonition:: The code
    :collapsible: closed
@@ -116,6 +111,8 @@ CPU tensors with at least one element, and ``no_grad`` lets them write into a pa
    .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
       :part: operations
       :dedent: 0
+
+   They handle CPU tensors with at least one element, and ``no_grad`` lets them write into a parameter of a model.
 
 The class needs no create function of its own, because its constructor takes what PyTorch passes to one:
 
@@ -260,15 +257,13 @@ if torch.__version__ >= "2.14":
 # With PyTorch 2.14 and later, an exception of the backend reaches the program with its own type. A method
 # that the class does not override raises the same error as in C++.
 #
-# The properties of the table above behave differently. If your class does not define one, that of the base class
-# calls itself until Python raises a ``RecursionError``, as the line ``options`` shows. Define all of them, because
-# PyTorch reads them: ``supports_coalescing`` in ``batch_isend_irecv``, ``supports_splitting`` in ``split_group``
-# and, with ``device_id``, in ``init_process_group``, and ``options``, since PyTorch 2.15, for its flight recorder.
-# The recorder ignores the error, so the backend works, but each group takes milliseconds longer to create.
+# Define all properties of the table above, because PyTorch reads them, such as ``supports_coalescing`` in
+# ``batch_isend_irecv``. If your class does not define one, that of the base class calls itself until Python raises a
+# ``RecursionError``. The flight recorder, which reads ``options`` since PyTorch 2.15, ignores the error.
 #
-# The last value in the line ``all_gather`` is that of ``is_completed``. It is ``False`` although ``wait`` has
-# returned, because the ``Work`` that a program receives is a C++ object around ours, which passes on only
-# ``wait`` and ``get_future``. An override of ``is_completed`` in Python has no effect.
+# In a program, ``is_completed`` returns ``False`` although ``wait`` has returned, because the ``Work`` that a program
+# receives is a C++ object around ours, which passes on only ``wait`` and ``get_future``. An override of
+# ``is_completed`` in Python has no effect.
 #
 # A Work without a result
 # -----------------------
@@ -283,9 +278,7 @@ if torch.__version__ >= "2.14":
 launch("step_4_backend_in_python/broken_work.py", ranks=1)
 
 # %%
-# Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end as they
-# should. ``dist.all_reduce`` itself works without a ``Work``, but the flight recorder of PyTorch 2.15
-# then never marks the call as ``retired``, so it looks like one that hangs.
+# Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end as they should.
 #
 # What it costs
 # -------------

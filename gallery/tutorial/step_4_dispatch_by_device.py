@@ -47,19 +47,17 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 #
 # .. note::
 #
-#    PyTorch 2.13 logs a warning that you can ignore, ``No backend of type 0 found for Process Group``. It
-#    compares ``DUMMY`` with ``dummy``, so a group whose argument names devices gets no default backend, and
-#    its ``name()`` is ``undefined`` instead of ``custom``. The warning comes when the group is
-#    destroyed. Collectives are not affected, because the device of the tensor decides, and neither are
-#    groups with NCCL.
+#    If the argument of a group names devices and a backend such as the dummy, PyTorch 2.13 logs a warning when the
+#    group is destroyed: ``No backend of type 0 found for Process Group``. You can ignore it, because for collectives
+#    the device of the tensor decides.
 #
 # Backends that share a type
 # --------------------------
 #
-# If two backends in the argument have the same ``BackendType``, the second is never called, because a
-# group keeps one backend of each type. All backends from outside of PyTorch have the type ``CUSTOM``, and
-# so have some of PyTorch's own: ``fake``, and since PyTorch 2.14 also ``nccl2``, ``nccl-lazy`` and
-# ``nccl-legacy``. The first then serves the devices of both, without a warning:
+# If two backends in the argument have the same ``BackendType``, the second is never called, because a group keeps one
+# backend of each type. The first backend then serves the devices of both, without a warning. All backends from
+# outside of PyTorch have the type ``CUSTOM``, and so have some of PyTorch's own, such as ``fake`` and, since PyTorch
+# 2.14, ``nccl2``:
 
 from torch.testing._internal.distributed import fake_pg  # registers "fake"
 
@@ -78,10 +76,8 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
     dist.destroy_process_group()
 
 # %%
-# A program that passes ``device_id`` gets an error instead. The group is then bound to this device, and
-# so is the first of the two backends. The second one, which has the same type, is not bound, and PyTorch
-# demands that both are bound alike. Before 2.15, ``device_id`` must be an accelerator; this program passes
-# a CPU, so it fails earlier:
+# A program that passes ``device_id`` gets an error instead. PyTorch binds only the first of the two backends to this
+# device, and demands that both are bound alike:
 
 try:
     start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))
@@ -89,6 +85,10 @@ except (RuntimeError, ValueError) as error:
     print(type(error).__name__, str(error).partition(" to be true")[0], sep=": ")
 
 # %%
+# .. note::
+#
+#    Before 2.15, ``device_id`` must be an accelerator. This program passes a CPU, so it fails earlier.
+#
 # Devices without kernels
 # -----------------------
 #

@@ -29,11 +29,10 @@ launch("step_4_several_ranks/shortest_program.py", ranks=2)
 #
 # .. note::
 #
-#    ``launch`` is a helper of this site. It runs the ``torchrun`` command that it prints, and collects
-#    what each rank writes, in Python and in C++. So that two runs can be compared, it sorts the lines by
-#    rank and puts the number of the rank before each. It sets ``OMP_NUM_THREADS=1``, makes gloo and RPC
-#    use the loopback interface, turns Python warnings into errors, and raises an error if a rank
-#    writes anything unexpected to stderr. With ``show=False`` it prints only the command.
+#    ``launch`` is a helper of this site. It runs the ``torchrun`` command that it prints, and collects what each rank
+#    writes, in Python and in C++. So that two runs can be compared, it sorts the lines by rank and puts the number of
+#    the rank before each. It turns Python warnings into errors, and raises an error if a rank writes anything
+#    unexpected to stderr.
 #
 # In the next program, each rank starts with another value, so that you see what each collective of the
 # dummy writes:
@@ -119,9 +118,9 @@ print(tensor)
 # write it. ``wait`` raises an exception if the operation failed. The dummy sends nothing, so its work is
 # complete from the start.
 #
-# Always return a ``Work``, even for an operation that has already ended. c10d also accepts a null pointer, but Python
-# then gets ``None``, which a functional collective cannot use, as :doc:`step-4-backend-in-python` shows. Also, the
-# flight recorder of PyTorch 2.15 lists such a call as one that has not ended.
+# In your backend, always return a ``Work``, even for an operation that has already ended. c10d also accepts a null
+# pointer, but Python then gets ``None``, which a functional collective cannot use, as :doc:`step-4-backend-in-python`
+# shows.
 #
 # Futures
 # -------

@@ -25,10 +25,9 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# Because each of these messages contains the result of ``getBackendName``, override that method first.
-# Without it, a user reads another message, which asks for a bug report to PyTorch. The next backend, one
-# in Python, lacks the name. It fails as early as ``init_process_group``, because the flight recorder calls
-# the method:
+# Override ``getBackendName`` first, because each of these messages contains its result. A backend without a name
+# fails as early as ``init_process_group``, where the flight recorder calls the method, and the message asks for a bug
+# report to PyTorch. This backend is in Python:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :part: nameless
@@ -90,10 +89,9 @@ for name, call in calls.items():
 # %%
 # .. note::
 #
-#    Since PyTorch 2.14, the three calls that end in ``_single`` have a C++ method of the same name. With
-#    2.13, the messages contain ``_allgather_base``, ``_reduce_scatter_base`` and ``alltoall_base``. Newer
-#    releases have these methods, too, and call them for the new names, so override the old ones if your
-#    source must compile with 2.13.
+#    With PyTorch 2.13, the messages of the three calls that end in ``_single`` contain ``_allgather_base``,
+#    ``_reduce_scatter_base`` and ``alltoall_base``. Newer releases call these methods, too, so override the old names
+#    if your source must compile with 2.13.
 #
 # The program can go on after such an error, because the group is as before:
 
@@ -121,10 +119,9 @@ dist.destroy_process_group()
 # With TORCH_DISTRIBUTED_DEBUG=DETAIL
 # -----------------------------------
 #
-# Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which rank calls another collective than
-# the others. PyTorch then puts a C++ object around the backend, which compares the calls of all ranks
-# with gloo. This object needs sequence numbers, so a backend without them, such as the dummy, cannot be
-# debugged in this way, and its first collective fails:
+# Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which rank calls another collective than the others.
+# PyTorch then puts a C++ object around the backend, which compares the calls of all ranks with gloo. This object asks
+# the backend for a sequence number, the count of its collectives. The dummy has none, so its first collective fails:
 
 dist.set_debug_level(dist.DebugLevel.DETAIL)
 try:

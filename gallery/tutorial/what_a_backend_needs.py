@@ -33,9 +33,8 @@ show_table(*methods_of_features(on_cpu))
 # A program that uses a feature needs all methods of its column. With other options, a feature can call
 # more of them.
 #
-# The reductions matter as much as the methods. A backend that always sums gives wrong gradients under
-# FSDP2, because FSDP2 averages. Before the first batch, the ranks of a pipeline vote with ``MIN`` on
-# whether they know the shapes of all messages.
+# The reductions matter as much as the methods. A backend that always sums gives wrong gradients under FSDP2, because
+# FSDP2 averages.
 #
 # The names are those that PyTorch 2.13 has. Since PyTorch 2.14, ``_allgather_base`` is also called
 # ``all_gather_single``, ``allgather_into_tensor_coalesced`` is also called
@@ -57,8 +56,9 @@ for name, methods in calls_of_functions(on_cpu).items():
     print(f"{name:23} {', '.join(methods) or '–'}")
 
 # %%
-# ``allreduce_coalesced``, ``alltoall_base``, ``recvAnysource`` and ``MAX`` are in this list and not in the table above.
-# ``alltoall_base`` is for programs that exchange parts of tensors, for example between the experts of a model.
+# Besides what the features need, these functions need ``allreduce_coalesced``, ``alltoall_base``, ``recvAnysource``
+# and ``MAX``. ``alltoall_base`` is for programs that exchange parts of tensors, for example between the experts of a
+# model.
 #
 # What an accelerator changes
 # ---------------------------
@@ -77,12 +77,11 @@ show_table(*differences(on_cpu, on_device))
 # * A pipeline sends and receives in batches. PyTorch calls ``startCoalescing`` and ``endCoalescing``
 #   around a batch if ``supportsCoalescing`` returns true. gloo's returns false.
 # * To shard another dimension, DTensor exchanges parts. On a CPU, it gathers the tensor instead.
-# * The groups of a mesh are split from the default group, because that knows its device.
+# * The groups of a mesh are split from the default group, because the default group knows its device.
 #   :doc:`/accelerators/groups-and-meshes` shows what the ranks then call.
 #
-# Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN`` and
-# ``MAX`` as well, because pipelining and comparisons of DTensors request ``MIN``, and loss parallelism
-# requests ``MAX``.
+# Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN`` and ``MAX`` as
+# well.
 #
 # What no table shows
 # -------------------
@@ -105,9 +104,8 @@ show_table(*differences(on_cpu, on_device))
 launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 
 # %%
-# ``DistributedDataParallel`` first all-gathers the number of parameters, because all ranks must have as
-# many as rank 0. Each rank compares its number with that of rank 0. Because the dummy delivers zero, all ranks
-# raise an error, even rank 0.
+# ``DistributedDataParallel`` first all-gathers the number of parameters, and each rank compares its number with that
+# of rank 0. Because the dummy delivers zero, all ranks raise an error, even rank 0.
 #
 # ``all_gather_object`` calls ``all_gather_single``, which the dummy does not have.
 #
@@ -123,19 +121,19 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 # Record your own program
 # -----------------------
 #
-# PyTorch's profiler records each collective and each message of a process group, as an event whose name
-# begins with ``c10d::``. So the names of the events are enough, and you can pass any part of your program
-# to this function:
+# PyTorch's profiler records each collective and each message of a process group, as an event whose name begins with
+# ``c10d::``. So the names of the events are enough, and you can pass any part of your program to this function.
+# ``Reductions`` and ``noted`` add what has no event:
 #
 # .. listing:: gallery/tutorial/shared/calls_of_features.py
 #    :part: record
 #
-# A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher calls, so a
-# dispatch mode sees it. Since PyTorch 2.15, Python can read it. ``split``, ``startCoalescing`` and
-# ``endCoalescing`` have no operator, and therefore no event, so the worker notes them where Python calls them:
-#
-# .. admonition:: The code
+# .. admonition:: How ``Reductions`` and ``noted`` work
 #    :collapsible: closed
+#
+#    A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher calls, so a
+#    dispatch mode sees it. Since PyTorch 2.15, Python can read it. ``split``, ``startCoalescing`` and
+#    ``endCoalescing`` have no operator, and therefore no event, so the worker notes them where Python calls them:
 #
 #    .. listing:: gallery/tutorial/shared/calls_of_features.py
 #       :part: reductions

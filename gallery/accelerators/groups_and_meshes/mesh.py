@@ -31,10 +31,12 @@ def sums_in_a_mesh(device_id):
     ranks = {"rank": rank, "world_size": 4, "store": dist.PrefixStore(str(device_id is None), store)}
     dist.init_process_group("simccl", device_id=device_id, **ranks)
     mesh = device_mesh.init_device_mesh("sim", (2, 2), mesh_dim_names=("copies", "shards"))
+    sums = []
     for name in mesh.mesh_dim_names:
         number = torch.full((1,), 10.0**rank, device=device)
         dist.all_reduce(number, group=mesh.get_group(name))
-        print(f"  sum over {name}: {number.item():.0f}")
+        sums.append(f"{name} {number.item():.0f}")
+    print("  sums over", ", ".join(sums))
     dist.destroy_process_group()
 
 
