@@ -1,7 +1,9 @@
 """Messages that do not fit together, or that are coalesced."""
 
 import os
+import re
 import time
+from datetime import timedelta
 
 import pytest
 import torch
@@ -24,6 +26,22 @@ def test_coalesced_messages_end_with_the_first_one(rank):
         time.sleep(0.2)
         dist.send(tensor, 0)
     dist.barrier()
+
+
+def receive_the_last(rank):
+    numbers, count = torch.ones(1 << 18), 80
+    works = [dist.isend(numbers, 1, tag=tag) for tag in range(count) if rank == 0]
+    text = ""
+    if rank == 1:
+        work = dist.irecv(numbers, 0, tag=count - 1)
+        text = error_of(work.wait, timedelta(seconds=3))[1]
+    dist.barrier()
+    return text, len(works)
+
+
+def test_an_error_says_that_no_more_messages_are_kept():
+    text = run(receive_the_last, 2)[1][0]
+    assert re.search(r"waits for Rank 0, of which \d{8} bytes of messages without a receive", text)
 
 
 @in_ranks(3)

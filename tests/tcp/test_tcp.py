@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import time
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import tcp_collectives
 import torch
 import torch.distributed as dist
-from ranks import error_of, run_by_server, start_by_server
+from ranks import client, error_of, run_by_server, start_by_server
 
 from tools.project.paths import FRAME_PACKAGE, HEADERS, ROOT
 
@@ -200,6 +201,22 @@ def test_a_rank_that_is_late_keeps_its_connections():
         return numbers[0].item(), numbers[-1].item()
 
     assert run(add, 2) == [(2.0, 2.0)] * 2
+
+
+def test_an_error_says_that_no_more_messages_are_kept():
+    def receive_the_last(rank):
+        numbers, count = torch.ones(1 << 18), 80
+        if rank == 0:
+            works = [dist.isend(numbers, 1, tag=tag) for tag in range(count)]
+            client().wait(["the receive is late"])
+            return len(works)
+        work = dist.irecv(numbers, 0, tag=count - 1)
+        text = error_of(work.wait, timedelta(seconds=3))[1]
+        client().set("the receive is late", "")
+        return text
+
+    text = run(receive_the_last, 2)[1]
+    assert re.search(r"waits for Rank 0, of which \d{8} bytes of messages without a receive", text)
 
 
 def test_connections_end_with_the_group():

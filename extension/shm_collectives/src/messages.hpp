@@ -152,6 +152,10 @@ class Mailbox {
     std::vector<int> missing() const override {
       return source == kAnySource ? std::vector<int>() : std::vector{source};
     }
+    std::string because() const override {
+      const size_t kept = source < 0 ? 0 : mailbox.inboxes_[source].bytes_kept;
+      return kept < kMostKept ? "" : frame::full_of(kept);
+    }
 
     Mailbox& mailbox;
     Note note;

@@ -70,6 +70,10 @@ class Mailbox {
     std::vector<int> missing() const override {
       return source == kAnySource ? std::vector<int>() : std::vector{source};
     }
+    std::string because() const override {
+      const size_t kept = source < 0 ? 0 : mailbox.inboxes_[source].bytes_kept;
+      return kept < kMostKept ? "" : full_of(kept);
+    }
     bool could_be_from(int rank) const {
       return source == rank || source == kAnySource;
     }

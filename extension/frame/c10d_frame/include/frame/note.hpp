@@ -178,6 +178,13 @@ inline std::string describe(const Note& note) {
   return text + (note.root >= 0 ? " with root " + std::to_string(note.root) : "");
 }
 
+// Why a receive waits, if so many bytes of the messages of its rank are kept that no more
+// are: behind the name of the rank.
+inline std::string full_of(size_t bytes) {
+  return ", of which " + std::to_string(bytes) +
+      " bytes of messages without a receive are kept, and no more";
+}
+
 // The words by which errors name a group and its ranks.
 struct Names {
   std::string backend, group;

@@ -46,13 +46,19 @@ struct Pending {
   std::exception_ptr error() const { return ended() ? error_ : nullptr; }
 
   // The ranks that it waits for, as of the last look for reasons.
-  void wait_for(std::vector<int> ranks) {
+  void wait_for(std::vector<int> ranks, std::string because) {
     const std::lock_guard lock(missing_mutex_);
     missing_ = std::move(ranks);
+    because_ = std::move(because);
   }
   std::vector<int> missing() const {
     const std::lock_guard lock(missing_mutex_);
     return missing_;
+  }
+
+  std::string because() const {
+    const std::lock_guard lock(missing_mutex_);
+    return because_;
   }
 
   // The words of its failures.
@@ -102,6 +108,7 @@ struct Pending {
   std::exception_ptr error_;
   mutable std::mutex missing_mutex_;
   std::vector<int> missing_;
+  std::string because_;
 };
 
 using PendingPtr = std::shared_ptr<Pending>;

@@ -84,7 +84,7 @@ class Running {
     if (pending->steps.done()) return true;
     if (!check) return moved;
     const auto missing = pending->steps.missing();
-    pending->wait_for(missing);
+    pending->wait_for(missing, pending->steps.because());
     const auto reason = transport_.lost(missing);
     // A rank may show its last data, or announce why it cannot go on, and then leave:
     // look for these once more.

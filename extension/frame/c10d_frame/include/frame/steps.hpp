@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@ class Awaited {
   virtual bool moved() const { return false; }
   // The ranks that it waits for, so that errors name them; empty: any rank.
   virtual std::vector<int> missing() const { return {}; }
+  // What an error says behind their names, about why they are late.
+  virtual std::string because() const { return ""; }
 
  protected:
   ~Awaited() = default;
@@ -127,6 +130,10 @@ class Steps {
     const bool waits = !done() && handle_.promise().awaited != nullptr;
     return waits ? handle_.promise().awaited->missing() : std::vector<int>();
   }
+  std::string because() const {
+    const bool waits = !done() && handle_.promise().awaited != nullptr;
+    return waits ? handle_.promise().awaited->because() : "";
+  }
 
  private:
   explicit Steps(Handle handle) : handle_(handle) {}
@@ -143,6 +150,7 @@ class Nested final : public Awaited {
   }
   bool moved() const override { return moved_; }
   std::vector<int> missing() const override { return steps_.missing(); }
+  std::string because() const override { return steps_.because(); }
 
  private:
   Steps steps_;

@@ -125,7 +125,7 @@ class Work : public c10d::Work {
         describe(one->note()), " of group \"", names.group,
         "\" has not ended within the ", timeout.count(),
         " ms of this wait(); it waits for ",
-        none ? "earlier callbacks" : names.who(one->missing()));
+        none ? "earlier callbacks" : names.who(one->missing()) + one->because());
   }
 
   void when_ended(const Callback& callback) {
