@@ -51,6 +51,9 @@ A late rank must not succeed alone, although MPI may have received all that its 
 So if the last look for news is more than 0.2 seconds old, the call waits for a new look before it returns, or until
 the store has been silent for a second.
 
+A rank that fails raises its error 0.2 seconds after its line has come to the store, or after a second if the store does
+not answer, so that by then no other rank relies on an earlier look.
+
 If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error
 when the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when
 the others know why, or after 1.5 seconds.

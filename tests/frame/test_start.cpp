@@ -705,6 +705,30 @@ TEST_SUITE("watch") {
     CHECK(ranks[0].is_up_to_date());
   }
 
+  TEST_CASE("no rank counts an older look when another raises a failure") {
+    Watches ranks(2);
+    let_pass(10s);
+    ranks[0].announce("it is over");
+    for (int tenths = 0; tenths < 30 && !ranks[0].has_told(); ++tenths) {
+      ranks[1].is_up_to_date();
+      let_pass(10ms);
+    }
+    CHECK(ranks[0].has_told());
+    CHECK((!ranks[1].is_up_to_date() || ranks[1].failure() == "it is over"));
+  }
+
+  TEST_CASE("a rank tells no longer than the store takes") {
+    for (const bool hangs : {false, true}) {
+      Watches ranks(2);
+      let_pass(10s);
+      (hangs ? ranks.keys[0]->hangs : ranks.keys[0]->is_lost) = true;
+      ranks[0].announce("it is over");
+      CHECK_FALSE(ranks[0].has_told());
+      let_pass(1100ms);
+      CHECK(ranks[0].has_told());
+    }
+  }
+
   TEST_CASE("a process of this host dies") {
     const auto child = fork();
     if (child == 0) {

@@ -153,11 +153,13 @@ def test_a_rank_without_the_store_says_its_own_reason():
     assert 'no network interface "none"' in text and "the connection is cut" in text
 
 
-def late(rank):
-    """Return what a call of rank 1 does when it has failed on rank 0 long ago."""
+def late(rank, receives):
+    """Return what a call of rank 1 does when it has failed on rank 0, long ago or just now."""
     group = dist.new_group(timeout=timedelta(seconds=0.5))
     dist.all_reduce(ones(), group=group)
     if rank == 1:
+        if receives:
+            dist.irecv(ones(), 0, group=group, tag=1)  # looks for failures while it waits
         client().wait(["rank 0 has failed"])
         first = error_of(dist.barrier, group=group)
         return first, error_of(dist.all_reduce, ones(), group=group)
@@ -167,8 +169,9 @@ def late(rank):
 
 
 @BOTH_WAYS
-def test_a_late_call_does_not_succeed_after_the_others_have_failed(way):
-    for errors in run(late, 2):
+@pytest.mark.parametrize("receives", [False, True])
+def test_a_late_call_does_not_succeed_after_the_others_have_failed(receives, way):
+    for errors in run(late, 2, receives):
         for kind, text, _ in errors:
             assert kind == "DistBackendError"
             assert "Timed out after 500 ms: rank 0 has waited in barrier" in text, text

@@ -203,6 +203,28 @@ def test_a_rank_that_is_late_keeps_its_connections():
     assert run(add, 2) == [(2.0, 2.0)] * 2
 
 
+def test_no_call_succeeds_that_has_failed_on_another_rank():
+    """Also at the moment at which that rank raises the error, and with a recent look."""
+
+    def call(rank):
+        errors = []
+        for number in range(5):
+            group, soon = dist.new_group(timeout=timedelta(seconds=20)), timedelta(seconds=0.5)
+            dist.all_reduce(torch.ones(1), group=group)
+            if rank == 0:
+                errors.append(error_of(dist.barrier, group, timeout=soon)[1])
+                client().set(f"{number} has failed", "")
+            else:
+                dist.irecv(torch.ones(1), 0, group=group, tag=1)  # looks while it waits
+                client().wait([f"{number} has failed"])
+                errors.append(error_of(dist.barrier, group)[1])
+        return errors
+
+    for errors in run(call, 2):
+        for text in errors:
+            assert "Timed out after 500 ms: rank 0 has waited in barrier" in text, text
+
+
 def test_an_error_says_that_no_more_messages_are_kept():
     def receive_the_last(rank):
         numbers, count = torch.ones(1 << 18), 80

@@ -130,6 +130,7 @@ class MpiTransport final : public frame::Transport {
     return watch_.lost(missing);
   }
   void announce(const std::string& reason) override { watch_.announce(reason); }
+  bool has_told() override { return watch_.has_told(); }
 
   // [leave]
   // MPI may still need this process to deliver what others wait for, so it stays until all

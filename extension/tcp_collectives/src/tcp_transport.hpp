@@ -60,6 +60,7 @@ class TcpTransport final : public frame::MessageTransport {
   }
   void wake() override { bell_->ring(); }
   // [/answers]
+  bool has_told() override { return watch_.has_told(); }
 
  private:
   TcpTransport(const Place& place, const frame::Choice& choice,

@@ -237,9 +237,11 @@ class Progress {
     const bool late = now >= schedule_.deadline();
     lock.unlock();
     if (failure) quietly([&] { transport_->announce(*failure); });
+    const bool told = failure && transport_->has_told();
     const bool moved = advance(now, late);
     lock.lock();
-    if (failure) {
+    if (failure) announced_ = true;
+    if (told) {
       schedule_.set_told();
       callers_.tell_all();
       callers_.wake_driver(); // may wait for this alone, when the group is closed
@@ -271,8 +273,14 @@ class Progress {
   // Other ranks learn of the failure before the caller does, who may end the process.
   void tell_others(Lock& lock) {
     if (!can_block_) look(lock, Clock::now());
-    const auto limit = in(kCheckEvery);
-    while (schedule_.must_tell() && Clock::now() < limit) callers_.wait(lock, limit);
+    if (schedule_.must_tell()) callers_.wake_driver(); // which goes on
+    const auto begin = Clock::now();
+    const auto limit = [&] { // another thread may hang in the transport
+      return begin + (announced_ ? kLastMoments : kCheckEvery);
+    };
+    while (schedule_.must_tell() && Clock::now() < limit()) {
+      callers_.wait(lock, limit());
+    }
   }
 
   // Fails the group if the first collective is late.
@@ -323,6 +331,7 @@ class Progress {
   Callers callers_;
   Schedule schedule_;
   int resting_ = 0; // threads that drive
+  bool announced_ = false; // the failure; others may not know it yet
   Clock::time_point goodbye_;
   const std::unique_ptr<Transport> transport_; // destroyed after the steps
   Running running_{*transport_};

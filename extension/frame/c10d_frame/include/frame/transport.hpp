@@ -239,6 +239,11 @@ class Transport {
   }
   virtual void wake() { bell_->ring(); }
 
+  // After announce(): whether no other rank can get a result that it would not get if it
+  // had been told. Until then, for at most two seconds, no wait of this rank raises the
+  // reason. Must not throw.
+  virtual bool has_told() { return true; }
+
  protected:
   // Other threads may ring it, also when the transport is gone.
   const std::shared_ptr<Bell>& bell() const { return bell_; }

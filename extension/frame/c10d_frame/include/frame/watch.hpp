@@ -57,8 +57,16 @@ class Watch {
   }
   void announce(const std::string& reason) {
     const std::lock_guard lock(state_->mutex);
+    if (state_->announced) return;
+    state_->announced = Clock::now();
     state_->announcement = reason;
     state_->changed.notify_all();
+  }
+  // Whether confirm() fails on all ranks: none counts an answer of the store from before
+  // the announcement. True also when the store has not taken that in time.
+  bool has_told() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->has_told();
   }
   // If all ranks leave together, rank 0 can wait for them longer.
   void leave(bool together) {
@@ -134,6 +142,7 @@ class Watch {
       if (lost) return;
       unanswered.reset();
       answered = now;
+      if (reason) told = Clock::now();
     }
 
     // Makes one request, unless it has something to say.
@@ -248,6 +257,12 @@ class Watch {
       return false;
     }
 
+    bool has_told() const {
+      const auto now = Clock::now();
+      if (told) return now - *told > counts_for;
+      return store_is_lost || now - announced.value_or(now) > kIdle;
+    }
+
     // A rank that no longer hears of those on other hosts cannot wait for them.
     std::optional<std::string> loss_of_store() const {
       if (far.empty() || !unanswered) return std::nullopt;
@@ -311,6 +326,7 @@ class Watch {
     Clock::time_point answered = Clock::now();
     std::optional<Clock::time_point> unanswered; // when the store was asked, in vain
     std::optional<std::string> announcement, failure;
+    std::optional<Clock::time_point> announced, told; // when: called for, and written
     std::vector<std::string> ends; // how each rank has ended; empty: it has not
 
     struct Neighbour {
