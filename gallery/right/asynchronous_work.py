@@ -282,7 +282,7 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 #
 #       .. listing:: extension/frame/c10d_frame/include/frame/process.hpp
 #          :start-at: // When Python exits
-#          :end-before: // Gives Python's lock away
+#          :end-before: } // namespace frame
 #
 # PyTorch itself calls no such function (`pytorch#179291 <https://github.com/pytorch/pytorch/pull/179291>`_), so tell
 # your users to call ``destroy_process_group``.

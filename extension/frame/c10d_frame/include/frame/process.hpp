@@ -45,7 +45,7 @@ class PythonExit {
     const auto ends_python = thread_.load();
     if (ends_python == std::thread::id()) return;
     if (ends_python == std::this_thread::get_id()) return;
-    const WithoutGil without_gil; // for ever, or that thread would wait for it
+    const WithoutGil without_gil; // or that thread would wait for the lock
     while (true) ::pause();
   }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <stdexcept>
 
 #include "host.hpp"
 #include "transport.hpp"
@@ -302,11 +303,12 @@ class Watch {
     // A rank counts at a tick, and another one looks at one of its own. If one comes late,
     // the heartbeat must still be longer; so that of a large group is, whatever is given.
     static milliseconds checked(milliseconds heartbeat) {
-      TORCH_CHECK_VALUE(heartbeat >= kTicks * kTick, "a heartbeat of ",
-          heartbeat.count(), " ms is too short: ranks count, and look, every ",
-          kTick.count(), " ms, so it must be at least ", (kTicks * kTick).count(),
-          " ms");
-      return heartbeat;
+      if (heartbeat >= kTicks * kTick) return heartbeat;
+      throw std::invalid_argument("a heartbeat of " +
+          std::to_string(heartbeat.count()) +
+          " ms is too short: ranks count, and look, every " +
+          std::to_string(kTick.count()) + " ms, so it must be at least " +
+          std::to_string((kTicks * kTick).count()) + " ms");
     }
     static constexpr milliseconds kTick{100};
     static constexpr int kTicks = 8; // in a heartbeat
