@@ -154,8 +154,11 @@ launch("sockets/connections.py", ranks=4)
 # (``EPOLLET``): it reports a socket once when it becomes ready, and ``is_ready`` remembers that until the kernel
 # refuses. In the listing, a ``Line`` is a connection with its two queues:
 #
-# .. listing:: extension/tcp_collectives/src/sockets.hpp
-#    :part: progress
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/sockets.hpp
+#       :part: progress
 #
 # A message is its size and its bytes. Because many messages are small, one call of ``sendmsg`` or ``recvmsg`` takes
 # up to eight of them:

@@ -16,7 +16,7 @@ from sphinx.writers.html5 import HTML5Translator
 gettext = get_translation("sphinx")
 
 OUTPUT_CLASS = "sphx-glr-script-out"
-MOST_LINES = 25  # of an output that is not folded, as of a listing
+MOST_LINES = 16  # of an output that is not folded
 
 
 class program_output(nodes.General, nodes.Element):

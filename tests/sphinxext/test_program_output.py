@@ -15,12 +15,12 @@ def boxes(documents, lines):
 
 
 def test_short_output_has_a_label(documents):
-    [box] = boxes(documents, 25)
+    [box] = boxes(documents, 16)
     assert box.name == "div" and box.p.get_text() == "Output"
-    assert box.pre.get_text().splitlines() == [f"line {i}" for i in range(25)]
+    assert box.pre.get_text().splitlines() == [f"line {i}" for i in range(16)]
 
 
 def test_long_output_is_folded(documents):
-    [box] = boxes(documents, 26)
-    assert box.name == "details" and box.summary.get_text() == "Output, 26 lines"
-    assert len(box.pre.get_text().splitlines()) == 26
+    [box] = boxes(documents, 17)
+    assert box.name == "details" and box.summary.get_text() == "Output, 17 lines"
+    assert len(box.pre.get_text().splitlines()) == 17
