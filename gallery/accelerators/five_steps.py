@@ -114,8 +114,11 @@ operation of c10d into calls of the library, for example a gather into messages:
 A kernel of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, a thread of the
 device does both, by calling another backend, one for the CPU:
 
-.. listing:: extension/stream_collectives/src/sim/library.hpp
-   :part: in-the-stream
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: extension/stream_collectives/src/sim/library.hpp
+      :part: in-the-stream
 
 Like a kernel, a task has addresses and sizes but owns no tensor of the program, because the destructor of a
 tensor may need Python's lock, the GIL.
