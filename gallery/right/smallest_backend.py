@@ -3,19 +3,17 @@ The smallest correct backend
 ============================
 
 A backend that only moves bytes soon fails its users: ranks whose calls differ in dtype get wrong sums without an
-error, and a dead rank leaves the others waiting. The backend of this page, ``store``, raises an error in both cases,
-for a dead rank at the deadline. It runs every operation of ``torch.distributed`` for dense CPU tensors, and works
-between hosts. It has about
-:count:`lines-of-store` lines of C++, on top of a reusable frame of about :count:`lines-of-frame`, without blank lines
-and comments.
+error, and a dead rank leaves the others waiting. The backend of this page, ``store``, raises an error in both cases.
+It runs every operation of ``torch.distributed`` for dense CPU tensors, and works between hosts.
 
 Everything around the data is hard, because a rank waits for others: asynchronous calls, futures, deadlines, dead
 ranks. Because this is the same for every library, it is written once, in the *frame*: headers that pip installs as
 the package ``c10d-frame``.
 
-What remains is the *transport*, which moves bytes from rank to rank. So that it runs anywhere, the one on
-this page uses the store of ``init_process_group``. It is slow, because every byte passes through one
-server, but you can replace its functions one at a time.
+What remains is the *transport*, which moves bytes from rank to rank. So that it runs anywhere, the transport on this
+page uses the store of ``init_process_group``. It is slow, because every byte passes through one server, but you can
+replace its functions one at a time. This backend has about :count:`lines-of-store` lines of C++, and the frame about
+:count:`lines-of-frame`, without blank lines and comments.
 
 .. diagram:: right/smallest_backend/diagram
 
@@ -34,30 +32,6 @@ What the frame does, and what you write
    * - when a deadline has passed, and what the error says
      - how one rank tells the others that it has failed
 
-These names occur in all listings:
-
-.. list-table::
-   :header-rows: 1
-
-   * - name
-     - what it is
-   * - ``Note``
-     - which call this is, in numbers that are the same on all ranks: operation, dtype, reduction, size, root or tag
-   * - ``Bytes``
-     - a piece of memory that another object owns; ``Pieces`` are several, often one for each rank
-   * - ``Blob``
-     - bytes that own their memory; ``Blobs`` are one for each rank
-   * - ``Operation``
-     - a note, with the input and the output of this rank as pieces
-   * - ``Steps``
-     - a coroutine that runs one operation, and suspends itself to wait for other ranks
-   * - ``Until``
-     - a condition for which ``co_await`` waits, and the ranks that it is waiting for
-   * - ``Keys``
-     - the store of ``init_process_group``, with a prefix that belongs to this group alone
-   * - ``Place``
-     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
-
 A transport is a class of virtual methods, of which you must write three: ``exchange`` for collectives, and ``send``
 and ``receive`` for messages. Keep PyTorch's headers out of the transport, so that new releases do not touch it:
 
@@ -72,6 +46,10 @@ and ``receive`` for messages. Keep PyTorch's headers out of the transport, so th
       .. listing:: extension/frame/c10d_frame/include/frame/transport.hpp
          :part: interface
 
+   The frame calls the methods of the listing above from one thread at a time, so they need no lock. If one of them
+   throws an exception, the group fails with the text of the exception, which the other ranks learn through
+   ``announce`` and ``failure``.
+
    If ``can_block`` returns true, all calls come from the same thread, as some libraries require. There are three
    exceptions: the constructor and ``joined`` run on the thread that creates the group, and the destructor runs on any
    thread or never, so close your library in ``leave``. A waiting thread polls, unless you override two more methods,
@@ -79,10 +57,6 @@ and ``receive`` for messages. Keep PyTorch's headers out of the transport, so th
 
 ``exchange``, ``send`` and ``receive`` are coroutines. Because a coroutine suspends itself instead of blocking, one
 thread can drive many operations, and the frame can stop each of them.
-
-The frame calls the methods of the listing above from one thread at a time, so they need no lock. If one of them
-throws an exception, the group fails with the text of the exception, which the other ranks learn through ``announce``
-and ``failure``.
 
 An operation reaches the transport as contiguous blocks of bytes, which the code calls ``Pieces``. An all-gather, for
 example, has one block as its input, and one for each rank as its output. An input may be the same memory as an
@@ -128,6 +102,30 @@ output:
         - none
         - one
 
+These names occur in all listings:
+
+.. list-table::
+   :header-rows: 1
+
+   * - name
+     - what it is
+   * - ``Note``
+     - which call this is, in numbers that are the same on all ranks: operation, dtype, reduction, size, root or tag
+   * - ``Bytes``
+     - a piece of memory that another object owns; ``Pieces`` are several, often one for each rank
+   * - ``Blob``
+     - bytes that own their memory; ``Blobs`` are one for each rank
+   * - ``Operation``
+     - a note, with the input and the output of this rank as pieces
+   * - ``Steps``
+     - a coroutine that runs one operation, and suspends itself to wait for other ranks
+   * - ``Until``
+     - a condition for which ``co_await`` waits, and the ranks that it is waiting for
+   * - ``Keys``
+     - the store of ``init_process_group``, with a prefix that belongs to this group alone
+   * - ``Place``
+     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
+
 One method for all collectives
 ------------------------------
 
@@ -142,9 +140,14 @@ In an all-reduce, each rank adds in the order of the ranks, so all of them get t
 Reading everything is slow, so you later override ``collective`` for the operations that your library
 has, and call ``Transport::collective`` for the others.
 
-Here is the ``exchange`` of ``store``. ``write`` cuts the bytes into pieces of 4 MiB, safely below the 8 MiB that a
-``TCPStore`` accepts for a value, and returns their keys, in which ``reader()`` is the rank that reads them, or "all".
-``head`` is the note and the sizes, as bytes:
+Two decisions make the ``exchange`` of ``store`` correct. First, each rank writes its bytes, then its note, and last
+its line in a list, so that a rank that reads all lines also finds all bytes and notes. Second, every rank reads the
+notes of all ranks, even if it needs no data from them. If two notes differ, for example in the dtype, every rank
+fails for the same stated reason.
+
+In the listing, ``round`` begins all keys of this call. ``write`` cuts the bytes into pieces of 4 MiB, because a
+``TCPStore`` accepts at most 8 MiB for a value, and returns their keys. ``reader()`` is the rank that reads the
+bytes, or "all", and ``head`` the note and the sizes:
 
 .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
    :part: exchange
@@ -156,11 +159,6 @@ Here is the ``exchange`` of ``store``. ``write`` cuts the bytes into pieces of 4
    .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
       :start-at: const auto heads
       :end-before: // [/exchange]
-
-Two decisions make ``exchange`` correct. First, each rank writes the bytes, then its note, and last its line in the
-list of the round, so that a rank that sees the line also finds the bytes and the note. Second, every rank reads the
-notes of all ranks, even if it needs no data from them. If two notes differ, for example in the dtype, every rank
-fails for the same stated reason.
 
 Messages
 --------
@@ -218,6 +216,11 @@ launch("smallest_backend/first_results.py", ranks=2)
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
 # %%
+# The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`, and no check
+# of :doc:`/communicate/test-your-backend` fails for it.
+# :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
+# you can replace its methods and stay correct.
+#
 # Bug: erasing a key after the first read
 # ---------------------------------------
 #
@@ -244,17 +247,12 @@ run_program("smallest_backend/erased_keys.py")
 # works like ``read_and_keep``, but needs no further key, because the notes that it compares also say that all ranks
 # have begun. So in each call, a rank erases its keys of the call before.
 #
-# The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`, and no check
-# of :doc:`/communicate/test-your-backend` fails for it.
-# :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
-# you can replace its methods and stay correct.
-#
 # Exercise
 # --------
 #
-# The barrier of this backend is an exchange without bytes, in which a thousand ranks read a million notes.
-# Which method do you override to count the ranks with ``Keys::add`` instead, and which bug in a program
-# does this barrier no longer detect?
+# The barrier of this backend is an exchange without bytes. With a thousand ranks, each rank reads a thousand notes,
+# a million in all. Which method do you override to count the ranks with ``Keys::add`` instead, and which bug in a
+# program does this barrier no longer detect?
 #
 # .. admonition:: Solution
 #    :collapsible: closed
