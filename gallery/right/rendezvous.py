@@ -29,8 +29,8 @@ name rank 1 of the group as global rank 2, too. For the world the list is empty,
    .. listing:: extension/frame/c10d_frame/include/frame/registration.hpp
       :part: create
 
-Not every rank calls the create function for every group: :doc:`/tutorial/step-2-expose-to-python` has a table of
-the calls.
+   Not every rank calls the create function for every group: :doc:`/tutorial/step-2-expose-to-python` has a table of
+   the calls.
 
 A rank that is late
 -------------------
@@ -46,6 +46,8 @@ waits only if the create function of its backend does, for example to exchange a
 
    .. listing:: gallery/right/rendezvous/late_rank.py
       :part: start
+
+   Without ``torchrun``, rank 0 waits as well, because it hosts the store and lets all ranks connect first.
 """
 
 from launcher import launch, run_program
@@ -64,10 +66,9 @@ with open("rendezvous/create_function.csv") as table:
 # sphinx_gallery_end_ignore
 
 # %%
-# Because the backend ``dummy`` does not use the store, rank 0 has its group at once. With gloo, rank 0 waits, because
-# gloo connects all ranks when a group is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits in the
-# store until all ranks have created the backend. Without ``torchrun``, rank 0 waits as well, because it hosts the
-# store and lets all ranks connect first.
+# Because the backend ``dummy`` does not use the store, rank 0 has its group at once. With gloo, rank 0 waits,
+# because gloo connects all ranks when a group is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits
+# in the store until all ranks have created the backend.
 #
 # When to connect is your decision. If your backend connects later, for example in the first collective,
 # ``init_process_group`` returns although another rank is missing. The collective must then time out with an
@@ -77,8 +78,9 @@ with open("rendezvous/create_function.csv") as table:
 # -----------------
 #
 # The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
-# ``TCPStore``, however, it meanwhile blocks all other threads that use the same object, such as one that
-# creates another group. So the frame uses a connection of its own, which all groups of the process share:
+# ``TCPStore``, however, a ``get`` that waits blocks all other threads that use the same store object, such as a
+# thread that creates another group. So the frame uses a connection of its own, which all groups of the process
+# share:
 #
 # .. admonition:: A connection of its own
 #    :collapsible: closed
@@ -88,8 +90,8 @@ with open("rendezvous/create_function.csv") as table:
 #    .. listing:: extension/frame/c10d_frame/include/frame/store_keys.hpp
 #       :part: store
 #
-# The frame could wait on its own connection, but it polls: ``wait`` of the store would end only when all keys exist
-# or its timeout has passed, and a rank must also stop when another one has reported a failure.
+# A rank must also stop waiting when another rank has reported a failure. But ``wait`` of the store ends only when
+# all keys exist or its timeout has passed, so the frame polls: it asks again and again.
 #
 # Bug: the same keys for every rendezvous
 # ---------------------------------------
@@ -99,10 +101,10 @@ with open("rendezvous/create_function.csv") as table:
 # .. listing:: gallery/right/rendezvous/fixed_keys.py
 #    :part: fixed
 #
-# PyTorch names groups by a counter, and puts the name before each key. Although this keeps the groups of a program
-# apart, it does not protect a group from the keys of a destroyed one: ``destroy_process_group()`` resets the counter,
-# so the next group on the same store has the same name and finds the old keys. This also happens under ``torchrun``,
-# where a program has one store for its whole life.
+# PyTorch names groups by a counter, and puts the name before each key, which keeps the groups of a program apart.
+# But ``destroy_process_group()`` resets the counter, so the next group on the same store has the same name, and
+# finds the keys of the destroyed group. This also happens under ``torchrun``, where a program has one store for its
+# whole life.
 #
 # To show the bug, the ranks create two groups with ``meet_at_fixed_keys``, one after the other, and rank 1 is late
 # for the second group:
@@ -174,8 +176,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #       :part: meet
 #       :end-before: if (problem != kReady) {
 #
-# If all ranks are ready, ``meet`` calls ``joined`` and returns the transport. Otherwise it raises a
-# ``DistStoreError``.
+#    If all ranks are ready, ``meet`` calls ``joined`` and returns the transport. Otherwise it raises a
+#    ``DistStoreError``.
 #
 # Rank 0 checks which ranks have come, and writes the verdict, so that the others ask for one key only. Each rank has a
 # deadline of its own, however, and one that came early may time out while rank 0 still waits. That rank then writes
@@ -206,15 +208,15 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #    .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
 #       :part: agree
 #
-# A rank whose deadline passes after the others have agreed finds their verdict in the store, and starts all the
-# same, because its own "ready" was there in time.
+#    A rank whose deadline passes after the others have agreed finds their verdict in the store, and starts all the
+#    same, because its own "ready" was there in time.
 #
 # Connect your library
 # --------------------
 #
-# Start your library in ``connect``, which all ranks run at the same time, between the two rounds. Its argument is a
-# ``Place`` with the rank, the size, a deadline, the process and the host of each rank, and keys that only this group
-# uses.
+# Start your library in ``connect``, the method of your backend's options that makes the transport. All ranks run it
+# at the same time, between the two rounds. Its argument is a ``Place`` with the rank, the size, a deadline, the
+# process and the host of each rank, and keys that only this group uses.
 #
 # To tell the other ranks how to connect, ``place.keys->publish(name, text)`` sets a key that the frame erases when
 # all have connected, and ``place.await(names)`` returns the values of other ranks' keys once they are set. If the
