@@ -12,9 +12,12 @@ thread runs the operation, when its future completes, and what your transport de
 Operations as coroutines
 ------------------------
 
-An operation waits for other ranks many times, and a thread that blocked in each wait could run only one operation. So
-the methods that move data are C++20 coroutines, which suspend themselves where they would have to wait. They wait
-with ``co_await``, which takes a condition. The ``exchange`` of ``store``, for example, waits until no rank is late:
+An operation waits for other ranks many times, and a thread that blocked in each wait could run only one operation.
+So the methods that move data are C++20 coroutines, which suspend themselves where they would have to wait. They wait
+with ``co_await``, which takes a condition.
+
+The ``exchange`` of ``store``, for example, waits until each rank has added its line to a list in the store. In the
+listing, the first function is the condition, and the second returns the late ranks, which an error names:
 
 .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
    :start-at: Until present(
@@ -51,7 +54,7 @@ however many threads wait. Three rules say which thread does what:
 
 - A call that waits drives, if the transport cannot block.
 - One thread of each group, the *progress thread*, drives everything else.
-- Another one, the *callback thread*, runs the callbacks, in the order in which operations end.
+- Another thread of each group, the *callback thread*, runs the callbacks, in the order in which operations end.
 
 The first rule is for speed, because handing an operation to another thread and back costs tens of microseconds. The
 rule is safe only if each call of the transport returns soon, as when it looks at shared memory.
@@ -184,7 +187,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
 #       :part: callbacks
 #
-# The thread of a callback limits what it can wait for. ``Future.wait`` has no timeout, so a wrong wait hangs:
+# A callback that waits for what its own thread must do hangs, because ``Future.wait`` has no timeout. So the thread
+# of a callback limits what the callback can wait for:
 #
 # .. list-table::
 #    :header-rows: 1
