@@ -15,6 +15,9 @@ A program can set a timeout for a group, for a call, or for a wait. The group's 
 ``init_process_group`` and ``new_group``. The call's timeout is the member ``timeout`` in the options of the
 collective, and takes precedence over the group's.
 
+The third timeout is the argument of ``wait``. PyTorch's header ``Work.hpp`` does not say what happens to the
+operation after this timeout. In the frame, only the ``wait`` ends, and the operation goes on.
+
 If the options of your backend have a timeout, too, decide whether it or the argument of ``init_process_group``
 counts. In the frame, the timeout in the options takes precedence; in PyTorch's NCCL, the argument does:
 
@@ -39,9 +42,6 @@ counts. In the frame, the timeout in the options takes precedence; in PyTorch's 
 The clock of a collective starts with its first step and not with its call, because otherwise an
 asynchronous collective could time out while it is still waiting for the ones before it, although no
 rank is late.
-
-The third timeout is the argument of ``wait``. PyTorch's header ``Work.hpp`` does not say what happens to the
-operation after this timeout. In the frame, only the ``wait`` ends, and the operation goes on.
 
 A message has no deadline, because a server may call ``irecv`` long before a client sends. Instead, ``wait`` applies
 the group's timeout to the message, counted from the call of ``wait``. When this timeout expires, only the ``wait``
@@ -76,16 +76,16 @@ from launcher import launch, run_program
 output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 
 # %%
-# After the timeout of the group or of a call (cases 1 to 3), the group has failed on both ranks: rank 1 arrived
-# later, and its error has the reason of rank 0. After the timeout of ``wait`` (case 4) or of a message (case 5), only
-# one ``wait`` gave up, and the second one returned.
+# After the timeout of the group or of a call, the group has failed on both ranks: rank 1 calls later, and its error
+# has the reason of rank 0. After the timeout of ``wait`` or of a message, only one ``wait`` has given up, and a
+# second ``wait`` returns.
 #
 # The type of the error
 # ---------------------
 #
 # Programs catch errors by type, so a backend should use PyTorch's. In the frame, a failed operation raises
 # ``DistBackendError``, which C++ throws as ``c10::DistBackendError``. Gloo raises a plain ``RuntimeError`` even for a
-# timeout, so a program for several backends catches that one, the third class in this list:
+# timeout, so a program for several backends catches ``RuntimeError``, the third class in this list:
 
 import torch
 import torch.distributed as dist
@@ -155,9 +155,9 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    .. listing:: extension/frame/c10d_frame/include/frame/running.hpp
 #       :part: advance
 #
-# A rank may send its last data and then leave, which is no failure. So when a rank is gone, the frame advances the
-# operation once more, and gives up only if nothing has arrived. Before it gives up, the frame asks ``failure()``
-# again, because a reason that the rank has announced says more than that it has left.
+#    A rank may send its last data and then leave, which is no failure. So when a rank is gone, the frame advances
+#    the operation once more, and gives up only if nothing has arrived. Before it gives up, the frame asks
+#    ``failure()`` again, because a reason that the rank has announced says more than that it has left.
 #
 # How much your transport can answer depends on what moves the data:
 #
@@ -182,18 +182,19 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
 # class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
 #
-# The store does not notice a killed rank, so a collective waits until its timeout. If that rank
-# hosted the store, the others fail at once. Under ``torchrun``, a process of ``torchrun`` itself usually
-# hosts the store, and each ``torchrun`` stops its ranks when one dies.
-#
 # .. admonition:: The answers of ``store``
 #    :collapsible: closed
+#
+#    The store does not notice a killed rank, so a collective waits until its timeout. If that rank hosted the store,
+#    the others fail at once. Under ``torchrun``, a process of ``torchrun`` itself usually hosts the store, and each
+#    ``torchrun`` stops its ranks when one dies.
 #
 #    .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
 #       :part: lost
 #
-# To show the errors, this worker breaks three groups. In ``sizes``, the tensors of the ranks differ in size. Rank 1
-# has destroyed ``lost`` and ``alone``, in which rank 0 waits for a broadcast, and for a message from any rank:
+# To show the errors, this worker breaks three groups, and ``show`` prints the error of each call. In ``sizes``, the
+# tensors of the ranks differ in size. In ``lost``, rank 0 waits for a broadcast of rank 1, and in ``alone`` for a
+# message from any rank, but rank 1 destroys both groups:
 #
 # .. listing:: gallery/right/timeouts_and_dead_ranks/errors.py
 #    :part: calls
@@ -247,5 +248,4 @@ output = run_program("timeouts_and_dead_ranks/survivors.py")
 #    - how a rank finds out that another one is gone, and how it tells the others why it has failed itself;
 #    - whether a group can go on after a failure.
 #
-# Not run here: sockets, a heartbeat, and a killed rank; under ``store``, the other ranks then time out
-# as in case 1.
+# Not run here: sockets, a heartbeat, and a killed rank.
