@@ -94,10 +94,12 @@ dist.destroy_process_group()
 # Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
 #
-# Two cases are special. ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas
-# ``reduce`` passes the complex tensor itself, as the message above shows. And an all-reduce with ``SUM``
-# accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and
-# values of all.
+# .. admonition:: Complex and sparse tensors
+#    :collapsible: closed
+#
+#    Two cases are special. ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas
+#    ``reduce`` passes the complex tensor itself, as the message above shows. And an all-reduce with ``SUM`` accepts
+#    sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and values of all.
 #
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------
@@ -135,6 +137,10 @@ assert output[0] == output[1]
 # is transposed, the ranks add elements that do not belong together. Where the tensor is the first column of a matrix,
 # the bug changes an element of the second column.
 #
+# If elements of an output overlap, there is no place for all results, so the call is an error; as an input,
+# such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they
+# call.
+#
 # The fix is the copy that ``output`` makes. After the last step, and before the operation counts as ended, ``finish``
 # writes the copy back:
 #
@@ -146,14 +152,11 @@ assert output[0] == output[1]
 #    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: finish
 #
-# Programs that serve a model call collectives in ``torch.inference_mode``. Outside of this mode, its tensors refuse
-# in-place operations, and each thread has a mode of its own. So a thread of the backend cannot simply ``copy_`` into
-# such a result: ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame writes results
-# under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
-#
-# If elements of an output overlap, there is no place for all results, so the call is an error; as an input,
-# such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they
-# call.
+# Programs that serve a model call collectives in ``torch.inference_mode``. Tensors that were made in this mode
+# refuse in-place operations outside of it, and each thread has a mode of its own. So a thread of the backend cannot
+# simply ``copy_`` into such a result: ``Inplace update to inference tensor outside InferenceMode is not allowed``.
+# The frame writes results under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides
+# the copy from autograd.
 #
 # Exercise
 # --------
