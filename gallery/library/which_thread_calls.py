@@ -32,9 +32,9 @@ For shared memory, let the caller of ``wait`` look for news, because a look at m
 library may not: ``MPI_Test`` must not wait for other ranks, but when a rank was killed while MPICH used TCP, the
 test of another rank did not return. So for most libraries, let one thread of the process make all calls.
 
-The frame itself has a third design: if ``can_block`` of your transport is true, its default, one thread for each
-group makes the calls. This suits a library with independent communicators, if a thread that did not start the
-library may call it.
+The second design can also have one thread for each group, as the frame does if ``can_block`` of your transport is
+true, its default. This suits a library with independent communicators, if a thread that did not start the library
+may call it.
 
 Bug: a call that does not return
 --------------------------------
@@ -57,8 +57,9 @@ run_program("which_thread_calls/call_that_hangs.py")
 # A thread for the library
 # ------------------------
 #
-# The frame implements one thread for the process in ``library.hpp``, for libraries that make progress when a call
-# is tested. The listings below have these names:
+# The frame implements one thread for the process in ``library.hpp``, for libraries that make progress when a call is
+# tested. Your transport gives this thread a ``Call``. The thread begins the call, tests it until it has ended, and
+# wakes the caller. The listings below have these names:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -129,9 +130,9 @@ run_program("which_thread_calls/call_that_hangs.py")
 launch("which_thread_calls/one_thread.py", ranks=2)
 
 # %%
-# Both groups use the same thread of MPI. The error of the second one arrives at the deadline, although
-# MPI still waits for the message of rank 1. Because the thread only tests the request for this message, it is
-# free for the first group.
+# Both groups use the same thread of MPI. The error of the second group arrives at the deadline, although MPI still
+# waits for the message of rank 1. Because the thread only tests the request for this message, it is free for the
+# first group.
 #
 # Calls that must block
 # ---------------------
@@ -154,22 +155,9 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # Waiting for data
 # ----------------
 #
-# A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on.
-# So the thread must look again and again:
-#
-# .. admonition:: ``serve``
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
-#       :part: serve
-#       :end-before: // Nothing wakes this thread
-#
-# You must decide how often the thread looks. After a look that has found nothing, ``rest`` of ``Library`` goes on
-# at once, yields or sleeps:
-#
-# .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
-#    :start-at: // Nothing wakes this thread
-#    :end-before: // [/serve]
+# A job wakes the thread, but the arrival of data does not, because MPI has no file descriptor to sleep on. So the
+# thread must look again and again, and you must decide how often. A thread that looks all the time is fast, but
+# takes its core from the ranks.
 #
 # An event is a new job or the end of a call. How the thread waits depends on the time since the last event:
 #
@@ -182,6 +170,20 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # A test that takes more than 20 microseconds has copied data, so it counts as an event, too. Otherwise the thread
 # would nap between the pieces of a large tensor.
 #
+# .. admonition:: ``serve``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
+#       :part: serve
+#       :end-before: // Nothing wakes this thread
+#
+#    You must decide how often the thread looks. After a look that has found nothing, ``rest`` of ``Library`` goes on
+#    at once, yields or sleeps:
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
+#       :start-at: // Nothing wakes this thread
+#       :end-before: // [/serve]
+#
 # Thread levels, forks and the end of the process
 # -----------------------------------------------
 #
@@ -190,8 +192,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # another package calls MPI, let it initialize MPI with ``MPI_THREAD_MULTIPLE``, and start the program with
 # ``mpiexec``.
 #
-# A fork copies the memory of a process, but not its threads, so a job would wait forever. ``run`` therefore
-# compares process ids, and its error says how to start ranks instead.
+# A fork copies the memory of a process, but not its threads, so a job would wait forever. The frame therefore
+# compares process ids, and raises an error that says how to start ranks instead.
 #
 # When the process ends, the thread may be inside of MPI. The frame detaches it and never destroys the
 # ``Library``, because a destructor that joined a thread that hangs would hang, too.
