@@ -47,33 +47,19 @@ The rank that finds a failure adds the reason to the list ``news`` in the store,
 reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a second
 otherwise.
 
-A late rank must not succeed alone, although MPI may have received all that its call needs before the others failed.
-So if the last look for news is more than 0.2 seconds old, the call waits for a new look before it returns, or until
-the store has been silent for a second.
-
-A rank that fails raises its error 0.2 seconds after its line has come to the store, or after a second if the store does
-not answer, so that by then no other rank relies on an earlier look.
-
-If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error
-when the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when
-the others know why, or after 1.5 seconds.
-
-Your transport has to create the watch, to pass on to it what the frame asks, and to end it in ``leave``, which is
-shown further below. This is how the transport of ``mpich`` does it:
-
-.. admonition:: The constructor
+.. admonition:: No rank succeeds alone
    :collapsible: closed
 
-   .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-      :start-at: MpiTransport(
-      :end-before: // [exchange]
+   A late rank must not succeed alone, although MPI may have received all that its call needs before the others
+   failed. So if the last look for news is more than 0.2 seconds old, the call waits for a new look before it
+   returns, or until the store has been silent for a second.
 
-.. admonition:: ``failure``, ``lost`` and ``announce``
-   :collapsible: closed
+   A rank that fails raises its error 0.2 seconds after its line has come to the store, or after a second if the
+   store does not answer, so that by then no other rank relies on an earlier look.
 
-   .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
-      :start-at: std::optional<std::string> failure()
-      :end-before: // [leave]
+   If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error when
+   the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when the
+   others know why, or after 1.5 seconds.
 
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
 seconds:
@@ -96,6 +82,23 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # %%
 # Over shared memory and over the network, the errors are the same. They name the rank that was killed or has left,
 # with the reason. The stopped rank is noticed at the deadline, as one that has not called the barrier.
+#
+# Your transport has to create the watch, to pass on to it what the frame asks, and to end it in ``leave``, which is
+# shown further below. This is how the transport of ``mpich`` does it:
+#
+# .. admonition:: The constructor
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :start-at: MpiTransport(
+#       :end-before: // [exchange]
+#
+# .. admonition:: ``failure``, ``lost`` and ``announce``
+#    :collapsible: closed
+#
+#    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
+#       :start-at: std::optional<std::string> failure()
+#       :end-before: // [leave]
 #
 # When a rank leaves the group, the operations in which it has taken part must not fail. MPI may still need its
 # process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
