@@ -64,10 +64,7 @@ From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests 
       :part: requests
       :end-before: void begin() override
 
-The library's thread (:doc:`which-thread-calls`) posts them in ``begin``, then tests the open ones:
-
-.. admonition:: ``begin`` and ``has_ended``
-   :collapsible: closed
+   The library's thread (:doc:`which-thread-calls`) posts them in ``begin``, then tests the open ones:
 
    .. listing:: extension/mpi_collectives/src/requests.hpp
       :start-at: void begin() override
@@ -94,8 +91,8 @@ from launcher import launch, run_program
 launch("requests_and_works/works_side_by_side.py", ranks=2)
 
 # %%
-# ``send`` returned before any all-reduce had ended: the message has requests of its own, so it overtook them. The
-# all-reduces run one after another, so their futures complete in the order of the calls.
+# ``send`` returned before any all-reduce had ended: the message has requests of its own, so the message overtook the
+# all-reduces. The all-reduces run one after another, so their futures complete in the order of the calls.
 #
 # Heads before data
 # -----------------
@@ -141,12 +138,12 @@ launch("requests_and_works/heads.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: collective
 #
-# PyTorch may pass a list of tensors where MPI takes one buffer. To avoid copies, the backend gives MPI the first
-# tensor as the buffer, and the distance of each tensor from the first as its offset. The standard allows such
-# distances only within one allocation, but MPICH accepts any; with another MPI, copy into one buffer. The input of
-# ``reduce_scatter`` must lie in one piece, so the backend copies it otherwise.
+#    PyTorch may pass a list of tensors where MPI takes one buffer. To avoid copies, the backend gives MPI the first
+#    tensor as the buffer, and the distance of each tensor from the first as its offset. The standard allows such
+#    distances only within one allocation, but MPICH accepts any; with another MPI, copy into one buffer. The input
+#    of ``reduce_scatter`` must lie in one piece, so the backend copies it otherwise.
 #
-# MPI also forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
+# MPI forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
 #
 # .. admonition:: An all-gather with each input
 #    :collapsible: closed
@@ -206,9 +203,11 @@ run_program("requests_and_works/memory_given_back.py")
 # - the requests.
 #
 # The coroutine shares the ``Call`` with the thread of the library. When a failure destroys the coroutine, the
-# ``Call`` owns itself until the process ends. This leak is deliberate, because MPI may never end the request. It may
-# hold large tensors, but happens once for each group, because the first failure ends the group. Late data can then only
-# reach the tensors of the failed operation, which a program must not use after the error.
+# ``Call`` owns itself until the process ends. Late data can then only reach the tensors of the failed operation,
+# which a program must not use after the error.
+#
+# This leak is deliberate, because MPI may never end the request. It may hold large tensors, but a group leaks only
+# once, because the first failure ends the group.
 #
 # Other libraries
 # ---------------
