@@ -137,10 +137,10 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # Calls that must block
 # ---------------------
 #
-# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``,
-# which connects a new group. ``Library::run`` executes them on the thread, and its caller waits for the end, but
-# not past the deadline of the rendezvous. At the deadline the caller raises an error, while the thread stays in
-# MPI, and all groups of the process stand still until MPI returns.
+# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``, which
+# connects a new group. The thread of the library executes them in ``Library::run``, whose caller waits for the end,
+# but not past the deadline of the rendezvous. At the deadline the caller raises an error. The thread, however, stays
+# in MPI, and all groups of the process stand still until MPI returns.
 #
 # To keep this rare, the frame connects a group only when all ranks have arrived, as :doc:`/right/rendezvous` shows.
 #
