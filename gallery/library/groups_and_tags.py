@@ -13,11 +13,10 @@ MPI has the same three: a *communicator* for the group, a rank in it, and a tag.
 A communicator for each group
 -----------------------------
 
-The usual function is ``MPI_Comm_split``, which all ranks of an existing communicator must call. PyTorch,
-however, calls the create function only on the members of the new group. So the backend uses
-``MPI_Comm_create_from_group`` of MPI 4, which only the members call. Its string argument tells several of these
-calls apart, and the backend passes the name of the group. (MPI 3 has ``MPI_Comm_create_group``, with a parent, and
-with a number in place of the name.) The code also has these names:
+Each group needs a communicator of its own. The usual function for that is ``MPI_Comm_split``, which all ranks of an
+existing communicator must call. PyTorch, however, calls the create function only on the members of the new group. So
+the backend uses ``MPI_Comm_create_from_group`` of MPI 4, which only the members call. Its string argument tells
+several of these calls apart, and the backend passes the name of the group. The code also has these names:
 
 .. list-table::
    :header-rows: 1
@@ -85,7 +84,7 @@ launch("groups_and_tags/groups.py", ranks=3)
 # .. listing:: gallery/library/groups_and_tags/one_tag_space.py
 #    :part: wrapper
 #
-# It passes the tags of the program through one of these functions:
+# One of these functions maps the tags of the program to the tags that are sent:
 #
 # .. listing:: gallery/library/groups_and_tags/one_tag_space.py
 #    :part: tags
@@ -189,6 +188,9 @@ launch("groups_and_tags/errors.py", ranks=2)
 #    * - library
 #      - groups
 #      - tags
+#    * - MPI 3
+#      - ``MPI_Comm_create_group``, with a parent, and with a number in place of the name
+#      - as in MPI 4
 #    * - NCCL and its relatives
 #      - a new unique id for each group, or ``ncclCommSplit``, which all ranks of the old communicator call;
 #        those outside pass ``NCCL_SPLIT_NOCOLOR``
