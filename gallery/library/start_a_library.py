@@ -134,9 +134,10 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # - The variables of PMI exist only during the start, because a program that the rank starts later would take
 #   them for its own. None is left in the output above.
 #
-# If the host is short of something, MPI ends the process without an error of Python. So each rank first asks
-# for what MPI will take, and refuses with an error that says what to raise (``needs.hpp``): a little more than
-# 1 MiB in ``/dev/shm`` for each rank of the host, file descriptors, address space and a thread.
+# If the host is short of something, MPI ends the process without an error of Python. So before the start, each rank
+# checks that the host has what MPI will take: a little more than 1 MiB in ``/dev/shm`` for each rank of the host,
+# file descriptors, address space and a thread. If something is missing, the error says what to raise
+# (``needs.hpp``).
 #
 # If ``mpiexec`` has started the process, the variables of PMI exist already. Then the backend starts no PMI thread,
 # and only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
@@ -179,14 +180,16 @@ launch("start_a_library/first_group.py", ranks=3)
 # A second start, and groups across programs
 # ------------------------------------------
 #
-# The first group thus decides which processes MPI connects, once for the life of a process. Among these processes, a
-# program may destroy its default group and create another one, in which ranks are missing or have other numbers. So
-# each rank of a new group writes to the store which start of MPI it has, and its number there.
+# The first group thus decides which processes MPI connects, once for the life of a process. A program may then
+# destroy its default group, and create another group of these processes, in which ranks are missing or have other
+# numbers. So that the new group finds its members in MPI, each rank writes to the store its number in MPI, and which
+# start of MPI gave it this number.
 #
-# Two things are out of reach: a process that starts later, such as one rank that a launcher restarts, and a group
-# across two programs that share a store, each of which has started MPI. ``mpich`` compares the starts before it calls
-# MPI, so all ranks raise ``MPI cannot connect processes of different starts of it``. The other groups go on. If your
-# library connects each group anew, as with the unique ids below, neither limit exists.
+# ``mpich`` cannot connect a process that starts later, such as one rank that a launcher restarts, nor two programs
+# that share a store, because each of them has started MPI. Before it calls MPI, the backend compares the starts, so
+# all ranks raise ``MPI cannot connect processes of different starts of it``, and the other groups go on.
+#
+# If your library connects each group anew, as with the unique ids below, neither limit exists.
 #
 # Bug: a barrier that is answered at once
 # ---------------------------------------
@@ -200,10 +203,11 @@ launch("start_a_library/first_group.py", ranks=3)
 run_program("start_a_library/early_barrier.py")
 
 # %%
-# Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If
-# all ranks start at the same time, the bug shows only now and then. The fix is in ``answer`` of
-# ``pmi_server.hpp``: the thread increases a counter in the store, and answers when the counter has reached the
-# number of ranks.
+# Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If all ranks
+# start at the same time, the bug shows only now and then.
+#
+# The fix is a barrier that counts the ranks: at ``barrier_in``, the thread of the backend increases a counter in the
+# store, and answers when the counter has reached the number of ranks.
 #
 # Other libraries
 # ---------------
