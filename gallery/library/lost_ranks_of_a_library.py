@@ -64,12 +64,9 @@ otherwise.
 The next program loses rank 2 in three ways, while the others wait for it in a barrier with a timeout of two
 seconds:
 
-.. admonition:: The three ways
-   :collapsible: closed
-
-   .. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
-      :start-at: WAYS = {
-      :end-before: # [/ways]
+.. listing:: gallery/library/lost_ranks_of_a_library/killed_ranks.py
+   :start-at: WAYS = {
+   :end-before: # [/ways]
 
 Each way is run a second time with ``MPIR_CVAR_NOLOCAL=1``, which makes MPICH use the network between ranks
 of one host. A backend that is tested over shared memory alone may hang there:
@@ -133,11 +130,8 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # The memory of a kept tensor is not freed, but MPI may still write to it. In the next worker, rank 1 is
 # late, and the group fails on rank 0 while a receive is open:
 #
-# .. admonition:: ``fail_to_receive``
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
-#       :part: receive
+# .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
+#    :part: receive
 #
 # Rank 0 then fills the same tensor with sevens. Rank 1, which has not read of the failure yet, sends in the failed
 # group. The barrier runs in the default group, which has not failed:

@@ -182,11 +182,8 @@ launch("requests_and_works/own_slice.py", ranks=2)
 # memory to the next tensor. But MPI still has the request, and cannot cancel a collective. The next program
 # models this with one process and a receive that fails before its data comes. ``Pool`` is the allocator:
 #
-# .. admonition:: ``Receive``, and two ways to give back
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/requests_and_works/memory_given_back.py
-#       :part: calls
+# .. listing:: gallery/library/requests_and_works/memory_given_back.py
+#    :part: calls
 #
 # .. listing:: gallery/library/requests_and_works/memory_given_back.py
 #    :part: late

@@ -219,14 +219,9 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #
 # .. listing:: gallery/right/asynchronous_work/early_future.py
 #    :part: futures
-#    :end-before: def at_the_end
 #
-# .. admonition:: The fix, and the use of both futures
+# .. admonition:: The use of both futures
 #    :collapsible: closed
-#
-#    .. listing:: gallery/right/asynchronous_work/early_future.py
-#       :start-at: def at_the_end
-#       :end-before: # [/futures]
 #
 #    Both futures get the same callback, which reads the tensor. Rank 1 arrives only after rank 0 has attached
 #    it:
