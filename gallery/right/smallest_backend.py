@@ -163,9 +163,10 @@ bytes, or "all", and ``head`` the note and the sizes:
 Messages
 --------
 
-So that messages do not mix, their keys contain the sender, the receiver and a counter. Each rank has a list in the
-store, its *mail*, to which the sender adds the number and the tag of a message. When the receiver has read the data,
-it adds the number to the mail of the sender, so the sender learns that the message has arrived:
+So that messages do not mix, the key of a message contains the sender, the receiver and a number that counts the
+messages of the sender. Each rank has a list in the store, its *mail*. The sender adds the number and the tag of the
+message to the mail of the receiver. When the receiver has read the data, it adds the number to the mail of the
+sender, so the sender learns that the message has arrived:
 
 .. diagram:: right/smallest_backend/message
 
