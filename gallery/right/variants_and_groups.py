@@ -77,7 +77,7 @@ operation begins:
 .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: coalesced
 
-The worker calls three of the variants with the same numbers:
+The worker calls three of the variants. Rank 0 passes the numbers 10 and 20, and rank 1 passes 11 and 21:
 
 .. listing:: gallery/right/variants_and_groups/variants.py
    :part: variants
@@ -94,10 +94,12 @@ launch("variants_and_groups/variants.py", ranks=2)
 # Ranks of the group and of the world
 # -----------------------------------
 #
-# A transport knows only the ranks of its own group. In Python, the arguments ``src`` and ``dst`` are
-# ranks of the world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and
-# ``group_dst`` are ranks of the group. In the next worker, ranks 1 and 2 of the world are ranks 0 and 1
-# of a group. The numbers that they scatter name both ranks: rank 1 sends 102 to rank 2.
+# A transport knows only the ranks of its own group. In Python, the arguments ``src`` and ``dst`` are ranks of the
+# world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and ``group_dst`` are ranks of
+# the group.
+#
+# In the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. The numbers that they scatter name
+# both ranks of the world: rank 1 sends 102 to rank 2. In the end, each rank broadcasts, with 2 as ``rootRank``:
 #
 # .. admonition:: Roots of a group
 #    :collapsible: closed
