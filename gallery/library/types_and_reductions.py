@@ -84,8 +84,8 @@ show_table(header, rows)
 # .. listing:: gallery/library/types_and_reductions/maximum_of_nan.py
 #    :part: mistake
 #
-# Rank 0 has a NaN and rank 1 the number one. Each rank takes an optimizer step only if the result is
-# finite, as programs do that skip steps with bad gradients:
+# Rank 0 has a NaN and rank 1 the number one. Each rank takes an optimizer step only if the result is finite, as
+# programs do that skip steps with bad gradients. ``max_by_backend`` is the all-reduce of ``mpich`` with ``MAX``:
 #
 # .. listing:: gallery/library/types_and_reductions/maximum_of_nan.py
 #    :part: use
