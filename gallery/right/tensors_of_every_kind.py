@@ -81,8 +81,7 @@ dist.destroy_process_group()
 #
 # - ``AVG`` "divides values by the world size before summing across ranks", according to the docstring of
 #   ``ReduceOp``, so the average of large numbers does not overflow. NCCL and the frame do so for floating-point
-#   numbers, whereas gloo divides the sum, as :doc:`/library/types-and-reductions` shows. FSDP2 passes ``AVG`` for
-#   gradients, but MPI, for example, does not have it.
+#   numbers, whereas gloo divides the sum, as :doc:`/library/types-and-reductions` shows.
 # - ``PREMUL_SUM`` multiplies each input by a factor first. The frame does that before it calls the
 #   transport, so a library only adds.
 # - Floating-point types of 8 and 16 bits are combined as ``float`` and rounded once. A library that rounds
