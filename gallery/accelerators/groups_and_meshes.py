@@ -17,11 +17,6 @@ the default group has gloo for the CPU beside ``simccl``, and a second group has
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
-
-Gloo cannot take the place of a library that is not ready, because it takes tensors of the CPU and CUDA only:
-
-.. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
-   :part: gloo
 """
 
 from launcher import launch
@@ -33,22 +28,17 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # the host should name both. Collectives on Python objects then take the CPU's backend, and need no copy to
 # the device.
 #
-# Gloo is the library of ``simccl``, although gloo refuses tensors of ``sim``: the host can read the memory of this
-# device, so ``simccl`` passes it to gloo as tensors of the CPU. For hardware, do the same with copies in pinned
-# memory.
-#
-# When PyTorch splits a group with gloo and ``simccl``, both backends get the same store. In it, gloo and the gloo
-# inside ``simccl`` would read each other's addresses, and connect to the wrong one. So ``simccl`` adds to its keys a
-# prefix, which rank 0 draws when all ranks have met:
-#
-# .. admonition:: ``connect`` with a prefix
+# .. admonition:: Gloo in place of a library
 #    :collapsible: closed
 #
-#    .. listing:: extension/frame/c10d_frame/include/streams/connect.hpp
-#       :part: connect
+#    Gloo cannot take the place of a library that is not ready, because it takes tensors of the CPU and CUDA only:
 #
-#    .. listing:: extension/stream_collectives/src/sim/library.hpp
-#       :part: start
+#    .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
+#       :part: gloo
+#
+#    Gloo is the library of ``simccl``, although gloo refuses tensors of ``sim``: the host can read the memory of this
+#    device, so ``simccl`` passes it to gloo as tensors of the CPU. For hardware, do the same with copies in pinned
+#    memory.
 #
 # .. admonition:: Two devices in one group
 #    :collapsible: closed
@@ -87,10 +77,10 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # A mesh of two dimensions
 # ------------------------
 #
-# ``device_id`` also changes how PyTorch creates other groups. Four ranks make a mesh of two rows, ``[0, 1]``
-# and ``[2, 3]``. Each rank contributes a power of ten, so a sum shows which ranks it comes from. The worker
-# makes the mesh without ``device_id`` and with it, and notes the functions that the mesh calls to create its
-# groups:
+# ``device_id`` also changes how PyTorch creates other groups. Four ranks make a mesh of four groups: the rows
+# ``[0, 1]`` and ``[2, 3]``, and the columns ``[0, 2]`` and ``[1, 3]``. Each rank contributes a power of ten, so a sum
+# shows which ranks it comes from. The worker makes the mesh without ``device_id`` and with it, and notes the
+# functions that the mesh calls to create its groups:
 #
 # .. listing:: gallery/accelerators/groups_and_meshes/mesh.py
 #    :part: mesh
@@ -101,23 +91,36 @@ os.environ["SIM_DEVICES"] = "4"
 launch("groups_and_meshes/mesh.py", ranks=4)
 
 # %%
-# Without a device, every rank calls ``new_group`` for each of the four groups, although it is a member of two. With
-# one, it calls ``split_group`` once for each dimension, and all groups of a dimension are created by the same call.
+# Without ``device_id``, every rank calls ``new_group`` for each of the four groups, although it is a member of two.
+# With ``device_id``, every rank calls ``split_group`` once for the rows and once for the columns.
 #
 # ``split_group`` calls ``split`` of each backend on all ranks of the parent group, and passes a store in which
 # PyTorch has set the keys of the new group apart. On a rank that is in no new group, ``split`` gets the ranks of the
-# first one, and must return a null pointer.
+# first new group, and must return a null pointer.
 #
 # Because ``split`` is a method of the parent, a library can reuse what the parent knows about its network. ``simccl``
 # does not: it has the ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, and which starts a new
 # group.
 #
+# .. admonition:: ``connect`` with a prefix
+#    :collapsible: closed
+#
+#    When PyTorch splits a group with gloo and ``simccl``, both backends get the same store. In it, gloo and the gloo
+#    inside ``simccl`` would read each other's addresses, and connect to the wrong one. So ``simccl`` adds to its keys
+#    a prefix, which rank 0 draws when all ranks have met:
+#
+#    .. listing:: extension/frame/c10d_frame/include/streams/connect.hpp
+#       :part: connect
+#
+#    .. listing:: extension/stream_collectives/src/sim/library.hpp
+#       :part: start
+#
 # Two details are easy to miss:
 #
-# - If ``supportsSplitting`` returns true, your class needs ``perform_nocolor_split`` in Python, which ``Backend.hpp``
-#   does not declare. With ``device_id``, ``new_group`` for the same backend calls it on ranks outside of the new
-#   group, because ``ncclCommSplit`` must be called on all ranks of the parent. The method must do nothing unless your
-#   create function splits the parent: :doc:`/tutorial/releases`.
+# - If ``supportsSplitting`` returns true, your class needs a Python method that ``Backend.hpp`` does not declare,
+#   ``perform_nocolor_split``. With ``device_id``, ``new_group`` for the same backend calls this method on ranks
+#   outside of the new group, because NCCL splits a group only with all of its ranks. Unless your create function
+#   splits the parent, the method must do nothing: :doc:`/tutorial/releases`.
 # - Override ``Options::clone`` in every class of options: :ref:`copied-options`. Since PyTorch 2.14, it makes the
 #   copy of the parent's options that ``split`` gets if the program passes none.
 #
@@ -129,17 +132,21 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #
 # Messages need more streams, because PyTorch matches them by rank and tag, and a rank may receive in another order
 # than its peer sends. For example, rank 0 sends tag 1 and then tag 2, while rank 1 receives tag 2 first. With a
-# single stream, each rank would run a message first whose other half is queued in the peer's stream, and both would
-# wait forever.
+# single stream on each rank, rank 0 would wait for a receive of tag 1, rank 1 would wait for a send of tag 2, and
+# neither wait would end.
 #
-# So ``simccl`` has a stream for each direction, peer and tag. The code calls the key of such a stream a *lane*.
-# ``kind`` is the operation, and is missing for a batch:
+# So ``simccl`` has a stream for each direction, peer and tag. The code calls the key of such a stream a *lane*:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
 #    :part: lane
+#    :end-before: // A group calls it for
 #
-# .. admonition:: ``free_stream``
+# .. admonition:: ``lane``, ``stream_of`` and ``free_stream``
 #    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
+#       :start-at: // A group calls it for
+#       :end-before: // [/lane]
 #
 #    A device keeps its streams, so a new tag for each message must not need a new stream. Therefore ``free_stream``
 #    takes one whose messages can no longer hold up the new message:
@@ -166,9 +173,9 @@ launch(
 
 # %%
 # Because each tag has a stream, the result is right if the ranks wait at the end. If they wait for each message, as
-# ``dist.send`` and ``dist.recv`` do, the streams cannot help: after ``wait``, the caller's stream waits for the first
-# message, and the second message waits for the caller's stream, until the watchdog reports a timeout. A program must
-# therefore use one order of tags on both sides, or begin all messages before it waits.
+# ``dist.send`` and ``dist.recv`` do, the streams cannot help. After ``wait``, the caller's stream waits for the first
+# message, and the second message waits for the caller's stream, so nothing moves until the watchdog reports a
+# timeout. A program must therefore use one order of tags on both sides, or begin all messages before it waits.
 #
 # ``batch_isend_irecv`` is the better tool, because its messages arrive as one call, as :doc:`five-steps` shows.
 # ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
@@ -180,10 +187,9 @@ launch(
 # Without ``device_id``, the present ``nccl`` guesses its device: it takes ``LOCAL_RANK`` or, if that is not set, the
 # global rank, each modulo the number of devices.
 #
-# According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream
-# with asynchronous collectives. For messages outside of a batch, ``nccl-lazy`` has a communicator for each pair of
-# ranks instead, and so has ``nccl-legacy`` without ``device_id``. The documentation of ``isend`` says that NCCL's
-# backend does not support tags, so programs for all three use one order.
+# According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream with
+# asynchronous collectives. The documentation of ``isend`` says that NCCL's backend does not support tags, so both
+# ranks must use one order.
 #
 # .. admonition:: After this page you have decided
 #
