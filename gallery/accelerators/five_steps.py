@@ -64,15 +64,15 @@ Steps 1 and 2: order and memory
    :part: launch
    :end-before: // 2. The memory stays
 
-``stream_for`` and ``wait_for_program`` are virtual, as is ``keep`` of step 2, so that a backend can do such a step in
-another way, and a group can break a rule of this part on purpose.
-
 In step 3, the library will get addresses and sizes, and no tensors. Because the program may delete its tensors as
 soon as the call has returned, the work keeps them in a stash, and the group keeps the stash in ``kept_``:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: virtual void keep(
    :end-before: // [/steps]
+
+``stream_for`` and ``wait_for_program`` are virtual, as is ``keep`` of step 2, so that a backend can do such a step in
+another way, and a group can break a rule of this part on purpose.
 
 Step 3: the call in the stream
 ------------------------------
@@ -134,7 +134,8 @@ same stream:
    :start-at: // 4. An event says
    :end-before: // [/launch]
 
-The call returns now, perhaps before its task has begun.
+In step 5, ``complete`` makes the future, and the *watchdog*, a thread that looks for errors and timeouts, gets the
+call. Then ``launch`` returns, perhaps before the task of the call has begun.
 
 One backend, two libraries
 --------------------------
@@ -185,10 +186,6 @@ launch("five_steps/operations.py", ranks=2)
 #    .. listing:: extension/frame/c10d_frame/include/frame/coalescing.hpp
 #       :part: batch
 #
-# If the manager collects only calls of ``all_reduce``, only of ``all_gather_single``, or only of
-# ``reduce_scatter_single``, Python passes them as a single call, with the ``ReduceOp`` of the first. So also override
-# ``allreduce_coalesced`` and its relatives, which :doc:`/tutorial/every-operation` lists.
-#
 # The next worker reduces three tensors, first in three calls and then coalesced, and exchanges messages with
 # ``batch_isend_irecv``, which coalesces them. A gate, as in :doc:`streams`, holds the communication until everything
 # is launched. Finally, the worker coalesces a sum and a maximum:
@@ -203,11 +200,15 @@ launch("five_steps/coalescing.py", ranks=2)
 
 # %%
 # Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task: as
-# separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock. Therefore ``begin``
-# starts all calls before ``end`` waits for one.
+# separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock.
 #
 # In the last line, the maximum of 1 and 2 became their sum, without an error. So coalesce only calls with the same
 # ``ReduceOp``.
+#
+# The sum comes from Python, and not from the backend: if ``dist._coalescing_manager`` collects only calls of
+# ``all_reduce``, only of ``all_gather_single``, or only of ``reduce_scatter_single``, it passes them as a single call,
+# with the ``ReduceOp`` of the first. So also override ``allreduce_coalesced`` and its relatives, which
+# :doc:`/tutorial/every-operation` lists.
 #
 # Errors: at once or late
 # -----------------------
