@@ -93,10 +93,9 @@ run_program("device/late.py")
 # Streams and events: the guard
 # -----------------------------
 #
-# A *guard* makes a device or a stream current and restores the one before. For each type of device, PyTorch
-# does that through ``DeviceGuardImplInterface``, which also has the events. To a backend, this class is the
-# most important part, because ``c10::Stream``, ``c10::Event`` and the futures of c10d reach the device only
-# through it.
+# A backend orders streams with ``c10::Stream``, ``c10::Event`` and the futures of c10d, and all three reach the
+# device through one class, ``DeviceGuardImplInterface``. To a backend, this class is therefore the most important
+# part. Its name comes from its other use: a *guard* makes a device or a stream current, and restores the one before.
 #
 # Each thread has its own current stream on each device. At first that is the stream with number 0, about which
 # ``c10/core/Stream.h`` guarantees that it is always valid:
@@ -118,11 +117,8 @@ run_program("device/late.py")
 #
 # The next program reaches the guard through PyTorch's classes for streams and events:
 #
-# .. admonition:: A program with the guard
-#    :collapsible: closed
-#
-#    .. listing:: gallery/accelerators/device/guard.py
-#       :part: guard
+# .. listing:: gallery/accelerators/device/guard.py
+#    :part: guard
 
 run_program("device/guard.py")
 
@@ -147,14 +143,16 @@ run_program("device/memory.py")
 # Through the hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned),
 # generators, and a storage that changes its size, which FSDP uses to free parameters:
 #
-# .. admonition:: The hooks, and a program that needs them
+# .. admonition:: The hooks
 #    :collapsible: closed
 #
 #    .. listing:: extension/simulated_accelerator/src/hooks.hpp
 #       :part: hooks
 #
-#    .. listing:: gallery/accelerators/device/hooks.py
-#       :part: hooks
+# The next program uses pinned memory, a storage that changes its size, and a generator:
+#
+# .. listing:: gallery/accelerators/device/hooks.py
+#    :part: hooks
 
 run_program("device/hooks.py")
 
@@ -176,9 +174,12 @@ run_program("device/hooks.py")
 # For everything else, PyTorch's ``cpu_fallback`` copies the arguments to the host, runs the kernel of the CPU, and
 # copies the results back. A kernel that takes a generator gets that of the device:
 #
-# .. listing:: extension/simulated_accelerator/src/kernels.hpp
-#    :start-at: inline void fallback(
-#    :end-before: // Runs an operation
+# .. admonition:: ``fallback``
+#    :collapsible: closed
+#
+#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
+#       :start-at: inline void fallback(
+#       :end-before: // Runs an operation
 #
 # The fallback makes the host wait, so it would hide the bugs that the pages on accelerators are about. Therefore
 # ``fill_``, ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream.
