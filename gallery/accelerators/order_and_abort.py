@@ -76,8 +76,15 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 #      - why the group takes no more calls; empty if it does
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
-#    :start-at: void watch() {
+#    :start-at: std::string look() {
 #    :end-before: // [/watch]
+#
+# .. admonition:: ``watch``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
+#       :start-at: void watch() {
+#       :end-before: std::string look() {
 #
 # The watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang.
 # After the first error it fails all open calls of the group, warns, and aborts the library:
@@ -106,9 +113,8 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # - The next call of the group raises it, because after an error the group takes no more calls.
 # - The future has no error, because it was complete before.
 #
-# A work whose task has failed is completed, too. The stream goes on after the task, because otherwise all streams that
-# wait for its end event would stand still. If the watchdog or an abort fails a work, the error is there at once, but
-# the work is completed only when the library lets go of the stream.
+# The output says ``completed: True`` although the task has failed: the stream goes on after such a task, because
+# otherwise all streams that wait for its end event would stand still.
 #
 # Abort
 # -----
