@@ -63,11 +63,14 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # ``let_go`` runs on the thread that makes the call and not on the watchdog's. The destructor of a tensor may need the
 # GIL, as :doc:`five-steps` explains, and a watchdog that waits for the GIL does not watch.
 #
-# For a similar reason, ``clear`` only moves the tensors while it holds the mutex, and they are destroyed after it is
-# unlocked:
+# .. admonition:: ``Stash``
+#    :collapsible: closed
 #
-# .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
-#    :part: stash
+#    For a similar reason, ``clear`` only moves the tensors while it holds the mutex, and they are destroyed after it
+#    is unlocked:
+#
+#    .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
+#       :part: stash
 #
 # When the memory is free
 # -----------------------
