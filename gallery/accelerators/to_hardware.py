@@ -68,10 +68,13 @@ differs from that of the simulation in the type, the name and the native stream:
    .. listing:: starter_accelerator/cuda/device.hpp
       :part: device
 
-The second, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL: rank 0 creates an id for
-all ranks, a call enqueues on a stream and returns, and the watchdog, which is another thread, asks for errors and
-calls ``abort``. If your library has functions like NCCL's, as RCCL has, most of the work is to rename them in the
-implementation for NCCL:
+Device and library meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from
+``getStreamNativeHandle``, and casts it to the type that the library takes.
+
+The second header, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL. Rank 0 creates
+an id for all ranks, and a call enqueues on a stream and returns. Another thread, the *watchdog*, asks the
+communicator for errors and calls its ``abort``. If your library has functions like NCCL's, as RCCL has, most of the
+work is to rename them in the implementation for NCCL:
 
 .. admonition:: The communicator
    :collapsible: closed
@@ -95,6 +98,8 @@ implementation for NCCL:
 
 The order of work
 -----------------
+
+Write ``library.hpp`` one function at a time, so that a bug lies in the function that you wrote last:
 
 1. Let the checks of the project pass with ``sim``, and commit that.
 2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and let it compile. Methods that are
@@ -240,9 +245,6 @@ expects:
         - ``Stash``
         - ``InputTensorShelf`` of PyTorch's ``nccl``, ``TensorShelf`` of ``nccl-legacy``
         - how to learn that the library has read the input
-
-Device and library meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from
-``getStreamNativeHandle``, and casts it to the type that the library takes.
 
 Checks for the first week
 -------------------------
