@@ -149,9 +149,6 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #   (``cudaThreadExchangeStreamCaptureMode``).
 # - Keep the memory of captured calls as long as the graph, which uses the same addresses in each replay.
 #
-# NCCL's backend keeps captured calls from its watchdog since `pytorch#103503
-# <https://github.com/pytorch/pytorch/pull/103503>`_.
-#
 # What does not work
 # ------------------
 #
@@ -173,8 +170,7 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # - ``shrink_group`` needs a backend that overrides ``supportsShrinking`` and ``shrink``.
 #
 # DDP also warns that it takes time statistics for the CPU and CUDA only. To add a device, register a class
-# in ``TimerRegistry`` of ``reducer_timer.hpp``. It derives from ``c10d::Timer``: ``record`` puts an event into the stream,
-# and ``measureDifference`` returns the nanoseconds between two events.
+# in ``TimerRegistry`` of ``reducer_timer.hpp``.
 #
 # NCCL's backend
 # --------------
@@ -182,6 +178,9 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # NCCL's backend has what the last two features need: ``ProcessGroupNCCL.hpp`` overrides ``shrink``, and
 # PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
 # another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
+#
+# NCCL's backend keeps captured calls from its watchdog since `pytorch#103503
+# <https://github.com/pytorch/pytorch/pull/103503>`_.
 #
 # .. admonition:: After this page you have decided
 #
