@@ -111,6 +111,14 @@ launch("waiting/completion.py", ranks=2)
 #
 # .. listing:: gallery/accelerators/waiting/barrier.py
 #    :part: program
+#    :end-before: looked = threading.Event()
+#
+# .. admonition:: Rank 1
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/waiting/barrier.py
+#       :start-at: looked = threading.Event()
+#       :end-before: show("barrier"
 
 launch("waiting/barrier.py", ranks=2)
 
