@@ -12,8 +12,8 @@ differ, and with DDP the copies of a model drift apart silently. A new algorithm
 All-gather
 ----------
 
-Most collectives move a tensor in parts, one part in each step. If a rank read part ``i`` before it wrote
-part ``i + 1``, the others would have to wait for it, so ``pipeline`` writes one part ahead:
+Most collectives move a tensor in parts, one part in each step. If a rank read part ``i`` before it wrote part
+``i + 1``, the others would have to wait. So the function ``pipeline`` writes one part ahead. It uses these names:
 
 .. list-table::
    :header-rows: 1
@@ -40,16 +40,18 @@ part ``i + 1``, the others would have to wait for it, so ``pipeline`` writes one
 ``co_await`` continues when the counters have reached the values that the step needs. :doc:`/right/asynchronous-work`
 shows what happens until then.
 
-A collective only passes ``parts``, ``from``, ``write`` and ``read`` to ``run``. A single short part runs on the
-calling thread, if the other ranks answer at once. Otherwise, ``run`` is ``pipeline``. The next function is an
-all-gather if all ranks have outputs, and a gather if only one rank has outputs:
+A collective need not know on which thread its steps run, so it passes ``parts``, ``from``, ``write`` and ``read`` to
+a function ``run``. Usually this is ``pipeline``; a single short part can also run on the calling thread, if the other
+ranks answer at once.
+
+The next function is an all-gather if all ranks have outputs, and a gather if only one rank has outputs:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: all-gather
 
-In the first step, every rank waits for all others, even if it needs no data of theirs. The reason is the
-note of the operation in each slot. Each rank compares the digests of these notes before it reads data, so
-two ranks that call different operations both get an error, and no wrong result.
+Two ranks that call different operations must both get an error, and no wrong result. So in the first step, every rank
+waits for all others, even if it needs no data of theirs. Before it reads data, it compares the digests of the notes
+in all slots.
 
 All-reduce
 ----------
@@ -62,10 +64,12 @@ get the same bits:
    :start-after: // [all-reduce]
    :end-before: // [/all-reduce-by-all]
 
-For a large tensor, the bytes decide, and in this way each of ``n`` ranks reads ``n`` tensors. So three or more ranks
-share the work of a sum, if the tensor is larger than 16 KiB or than a slot: rank ``r`` reduces block ``r`` of each
-part, and all others read the result. Each rank then reads about two tensors, however many ranks there are. The price
-is a second step for each part, but this step is at the same time the first step of the next part:
+For a large tensor, the number of bytes decides. If every rank adds up all slots, each of ``n`` ranks reads ``n``
+tensors. So three or more ranks share the work of a sum, if the tensor is larger than 16 KiB or than a slot: rank
+``r`` reduces block ``r`` of each part, and all others read the result. Each rank then reads about two tensors,
+however many ranks there are.
+
+The price is a second step for each part, but this step is at the same time the first step of the next part:
 
 .. admonition:: ``all_reduce_by_shares``
    :collapsible: closed
