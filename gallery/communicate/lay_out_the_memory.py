@@ -33,6 +33,9 @@ If two ranks write to different bytes of one line, the line moves back and forth
 counter, which only its own rank writes, has a line of its own. The bell, which others ring, is in the next
 one.
 
+Each slot contains data, and a *note* that describes the operation, so that ranks notice when they call different
+ones. For a fast comparison, the slot also contains the *digest*, a single number computed from the note.
+
 Each rank has four slots, for a reason that :doc:`step-by-step` gives. The other ranks poll the counter ``posted`` of
 a slot, so they need its cache line in any case. Therefore this line also contains the first 48 bytes of the data,
 and a small tensor needs no other line:
@@ -59,8 +62,7 @@ from launcher import launch, run_program
 output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 
 # %%
-# The message comes from ``Memory::create``, which rank 0 calls. It refuses a group that needs more than half of the
-# machine's memory:
+# Rank 0 creates the memory, and refuses a group that needs more than half of the machine's memory:
 #
 # .. admonition:: ``Memory::create``
 #    :collapsible: closed
@@ -73,9 +75,9 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #       .. listing:: extension/shm_collectives/src/memory.hpp
 #          :part: create
 #
-# If the group fits into the memory, ``ftruncate`` sets a size and reserves nothing. The kernel looks for a page only
-# when a rank first uses it, and then no function can return an error. ``Memory::create`` therefore reserves the pages
-# of the header and the members, with ``fallocate``, while the group is formed.
+# If the group fits, a page can still be missing later: the kernel looks for a page only when a rank first uses it,
+# and then no function can return an error. Rank 0 therefore reserves the pages of the header and the members, with
+# ``fallocate``, while the group is formed.
 #
 # The slots, with those of the rings, are nearly all of the memory, and many groups never use all of theirs. A rank
 # therefore reserves each of its slots only when it first writes to it:
