@@ -64,9 +64,10 @@ Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the
 be correct, too, but with four, a rank never waits for its own slot as long as all ranks read from all.
 
 Most collectives of ``shm`` post *one step ahead*: a rank posts step 6 when it has read step 4, so that the others
-find data while it reads step 5. Step 6 uses the slot of step 2, so all ranks must have read step 2 before. They
-have: the rank could read step 4 only because all ranks had posted step 4, which each of them did after it had read
-step 2.
+find data while it reads step 5. Step 6 uses the slot of step 2, so all ranks must have read step 2 before.
+
+All ranks have read it, because each of them posts step 4 only after it has read step 2, and the rank that posts step
+6 has read step 4 of every rank.
 
 With three slots, step 6 would use the slot of step 3, and the rank would have to wait until the slowest one had read
 step 3. A fifth slot would only help where not all ranks read from all, such as in a gather.
@@ -104,8 +105,10 @@ for the others:
    :end-before: def reads_in
 
 ``reads_in`` replaces each ``read`` with the last three actions of a step: wait until each source rank has posted,
-look at the slot of each, and count the step as read. ``explore`` begins where no rank has acted. In each state that
-it reaches, it lets every rank that need not wait take its next action:
+look at the slot of each, and count the step as read.
+
+``explore`` tries all orders. It begins where no rank has acted, and in each state that it reaches, every rank that
+need not wait takes its next action:
 
 .. admonition:: ``explore``
    :collapsible: closed
