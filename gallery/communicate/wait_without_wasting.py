@@ -64,6 +64,8 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 #      - tells the processor that the thread is spinning
 #    * - ``Bell::Sleep``
 #      - a sleep from which other ranks can wake this one, described below
+#    * - ``policy``
+#      - how often the thread looks while it spins, and for how long it then yields
 #    * - ``limit``
 #      - the end of the sleep, if no rank rings
 #
@@ -99,8 +101,10 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 #
 # Yielding has a limit, too. Linux can group processes by *session*, which is called autogroup, and a process then
 # yields only to processes of its own session. ``torchrun`` gives each rank a session of its own, so ``sched_yield``
-# then lets no other rank run. Therefore ``yield_for`` is 0 by default in a group of several sessions that has more
-# ranks than processors, and its ranks sleep at once:
+# then lets no other rank run.
+#
+# Therefore ``yield_for`` is 0 by default if a group has more ranks than processors, and its ranks are in several
+# sessions. These ranks sleep at once:
 #
 # .. admonition:: ``WaitingPolicy``
 #    :collapsible: closed
@@ -160,17 +164,19 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 output = run_program("wait_without_wasting/lost_wakeup.py")
 
 # %%
-# A post before ``announce`` finds no sleeper, and wakes none. A post before ``sleep`` rings, but the waiting
-# side reads ``rings`` after that, and sleeps until the next ring. The fix is the order of ``shm``: announce,
-# read ``rings``, and look last. With this order, the wait returns in all four cases. In ``shm``, where a sleep ends
-# after 50 milliseconds, a lost wakeup would only delay an operation now and then, which a test hardly finds.
+# A post before ``announce`` finds no sleeper, and wakes none. A post before ``sleep`` rings, but the waiting side
+# reads ``rings`` after that, and sleeps until the next ring. In ``shm``, where a sleep ends after 50 milliseconds, a
+# lost wakeup would only delay an operation now and then, which a test hardly finds.
+#
+# The fix is the order of ``shm``: announce, read ``rings``, and look last. With this order, the wait returns in all
+# four cases.
 #
 # Exercise
 # --------
 #
-# Take the two writes and the two reads as four events. Count the orders in which the wakeup is
-# lost: with sequential consistency, and if the poster, the waiting rank or both may read before
-# they write.
+# The poster writes its counter and reads ``sleepers_``; the waiting rank writes ``sleepers_`` and reads the counter.
+# Count the orders of these four events in which the wakeup is lost: with sequential consistency, and if the poster,
+# the waiting rank or both may read before they write.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
