@@ -57,9 +57,11 @@ Different sizes in all_to_all
 If ranks pass tensors of different sizes, all of them must get an error, because otherwise one would read bytes that
 another has not written. In most collectives the size stands in the note, which the ranks compare anyway.
 
-In an all-to-all, each pair of ranks may exchange a different number of bytes, so each block starts with two sizes:
-what the writer sends to this reader, and what it expects back from it. In the next worker, rank 0 sends two rows to
-rank 1, which expects one. The error of this call begins the output in the next section:
+In an all-to-all, each pair of ranks may exchange a different number of bytes. So each block starts with two sizes:
+what the writer sends to this reader, and what the writer expects back.
+
+In the next worker, rank 0 sends two rows to rank 1, which expects one. The worker goes on in the next section, where
+its output begins with the error of this call:
 
 .. listing:: gallery/communicate/the_other_operations/messages.py
    :part: sizes
@@ -77,9 +79,9 @@ fits:
 A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``
 copies the messages before it out of the ring, and keeps them for later receives.
 
-Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB
-from each sender, and in addition the message that exceeds this limit. The next message stays in the ring,
-and its sender waits until the program receives it, or enough of those that are kept.
+Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB from
+each sender, and in addition the message that exceeds this limit. The next message stays in the ring, and its sender
+waits until the program receives this message, or enough of the kept ones.
 
 In the same worker, rank 0 then sends three messages, and rank 1 receives them in another order:
 
@@ -116,11 +118,12 @@ output = launch("the_other_operations/messages.py", ranks=2)
 # Detect another operation or size
 # --------------------------------
 #
-# A rank that is alive can still break the group, if it calls another operation or passes another size.
-# Therefore each slot contains a note with the operation, its number, size, dtype, ``ReduceOp`` and root, and
-# in the first step of a collective every rank compares the notes of all. The comparison is part of every
-# call, so it must be cheap: a digest of the note, 8 bytes long, is in the cache line of the counter, which
-# is read anyway. A rank reads the notes themselves only if the digests differ:
+# A rank that is alive can still break the group, if it calls another operation or passes another size. Therefore each
+# slot contains a note with the operation, its number, size, dtype, ``ReduceOp`` and root, and in the first step of a
+# collective every rank compares the notes of all.
+#
+# The comparison is part of every call, so it must be cheap: a digest of the note, 8 bytes long, is in the cache line
+# of the counter, which is read anyway. A rank reads the notes themselves only if the digests differ:
 #
 # .. admonition:: The comparison
 #    :collapsible: closed
@@ -144,12 +147,13 @@ output = launch("the_other_operations/messages.py", ranks=2)
 #    must not read half a sentence, so they wait for ``explained``. If the writer is killed before that, they report
 #    its death instead.
 #
-# In the next program, rank 2 is killed, leaves the group, aborts it, calls another operation, or passes another
-# size. In a sixth case, it is killed after its last operation. The program starts the ranks itself, because
-# ``torchrun`` would stop all of them when the first one dies:
+# In the next program, rank 2 is killed, leaves the group, aborts it, calls another operation, or passes another size.
+# In a sixth case, it is killed after its last operation:
 #
 # .. admonition:: The six ways
 #    :collapsible: closed
+#
+#    The program starts the ranks itself, because ``torchrun`` would stop all of them when the first one dies:
 #
 #    .. listing:: gallery/communicate/the_other_operations/lost_ranks.py
 #       :part: ways
@@ -176,8 +180,8 @@ launch("the_other_operations/errors.py", ranks=2, show=False)
 # .. listing:: gallery/communicate/the_other_operations/endless_wait.py
 #    :part: mistake
 #
-# The fix also tests the process and the time. Once the process has ended, it reads the counter again, because the
-# process may have posted before its end:
+# The fix also tests the process and the time. Once the process has ended, the loop reads the counter again, because
+# the process may have posted before its end:
 #
 # .. listing:: gallery/communicate/the_other_operations/endless_wait.py
 #    :part: cure
