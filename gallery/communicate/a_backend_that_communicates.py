@@ -63,9 +63,9 @@ on shared memory is in ``shm_collectives/src``:
 The next pages explain one decision each: what the ranks share, how they divide it, in which order
 they use it, how a collective is made of steps, and how a rank waits.
 
-You build and install ``shm`` :doc:`like the dummy </tutorial/step-3-build-and-install>`, on Linux and with
-a C++20 compiler. To begin a backend of your own, take the project of :doc:`/tutorial/next-steps`, not this
-one, because its transport is easier to replace.
+You build and install ``shm`` :doc:`like the dummy </tutorial/step-3-build-and-install>`, on Linux and with a C++20
+compiler. To begin a backend of your own, take the project of :doc:`/tutorial/next-steps`, not this one, because the
+transport of that project is easier to replace.
 
 The first sum
 -------------
@@ -117,9 +117,10 @@ show_table(["operation", "size", "fake", "shm", "gloo"], rows)
 
 # %%
 # On these two CPUs of a virtual machine, gloo spends most of its time for small tensors waking threads, as
-# :doc:`measure` explains. On another machine the ratios differ, so do not rely on them. What can be compared here is
-# which backend is faster, so the next lines count the cases in which even the slowest run of ``shm`` is faster than
-# the fastest run of gloo.
+# :doc:`measure` explains. On another machine the ratios differ, so do not rely on them.
+#
+# What can be compared here is which backend is faster, so the next lines count the cases in which even the slowest
+# run of ``shm`` is faster than the fastest run of gloo.
 
 for ranks in (2, 4):
     cases = [times for (_, _, x, sessions), times in measured.items() if x == sessions == ranks]
