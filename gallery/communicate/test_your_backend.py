@@ -82,17 +82,21 @@ print("exit status", status)
 #      - No rank makes progress for ten seconds, or for as long as ``--limit`` says; a few checks wait up to
 #        six times as long.
 #
-# A check with one of the last three verdicts fails, and the exit status is then 1. Above, the check of
-# ``all_gather`` fails, because the dummy returns zeros.
+# A check with one of the last three verdicts fails, and the exit status is then 1. In the folded output above, the
+# check of ``all_gather`` fails, because the dummy returns zeros.
 #
-# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so. But
-# all ranks must refuse. Without ``recvAnysource``, for example, the receiver refuses but the sender hangs. List the
-# checks that hang in a file, one ``check: reason`` in a line, and pass the file with ``--skips``.
+# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
 #
-# Unfold the output above: its section ``Failures`` has what you need to find the bug. Below the promise, ``made by``
-# names the function or the header of PyTorch where you can read the promise. Each case has its operation, dtype,
-# shape, layout of the memory and kind of call, the first element that differs, and how many do. After a hang, the
-# report contains the Python stack and the C++ stack of every rank.
+# But all ranks must refuse: without ``recvAnysource``, for example, the receiver refuses but the sender hangs. So
+# that a check that hangs does not delay every run, name it in a file, one ``check: reason`` in a line, and pass the
+# file with ``--skips``.
+#
+# To find the bug behind a failure, read the section ``Failures`` of the output. Below each promise, ``made by`` names
+# the function or the header of PyTorch where you can read the promise. Each case has its operation, dtype, shape,
+# layout of the memory and kind of call, the first element that differs, and how many do. The exercise at the end of
+# this page shows a short example.
+#
+# After a hang, the report contains the Python stack and the C++ stack of every rank.
 #
 # Because a refusal is no failure, record what works: ``--add-claims FILE`` writes how many cases of each check
 # are right into a file, and a later run with ``--claims FILE`` fails if there are fewer. The ``README.md`` of
@@ -118,25 +122,16 @@ print("exit status", status)
 #      - ``--hosts 2``, on Linux
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another algorithm
-# for long ones, run the suite once more with a threshold of zero, which your backend can read from an environment
-# variable, because the suite passes no options. One run does not rule out races, so repeat these checks, also with
-# more ranks than cores.
+# for long tensors, let it read the threshold from an environment variable, because the suite passes no options, and
+# run the suite once more with a threshold of zero. One run does not rule out races, so repeat the run, also with more
+# ranks than cores.
 #
 # Run the suite with your own tests
 # ---------------------------------
 #
-# So that one command and one report cover your own tests and the suite, the package is a plugin of pytest, too. Its
-# options have ``--c10d-`` before the names above, and without ``--c10d-backend`` it does nothing. This is a workflow
-# for GitHub:
-#
-# .. not-executed::
-#
-#    GitHub runs this file for each push. The build runs the last command, with fewer checks.
-#
-#    .. admonition:: ``test.yml``
-#       :collapsible: closed
-#
-#       .. listing:: gallery/communicate/test_your_backend/test.yml
+# So that one command and one report cover your own tests and the suite, the package is a plugin of pytest, too. The
+# options of the plugin have ``--c10d-`` before the names above, and without ``--c10d-backend`` the plugin does
+# nothing.
 #
 # The plugin collects each check as a test, which has an id, the marker ``c10d`` and one for its capability, such as
 # ``c10d_all_reduce``. So ``-k``, ``-m``, ``-x``, ``--lf`` and reports for JUnit work as for your tests. Here are the
@@ -162,6 +157,17 @@ print(output.partition("selected\n\n")[2].partition("\n\n")[0])
 # pytest shows a refusal as a skipped test. The suite starts the ranks from a process of its own, so your ``conftest.py``
 # may import the backend, start threads and use the device.
 #
+# This is a workflow for GitHub:
+#
+# .. not-executed::
+#
+#    GitHub runs this file for each push. The build runs the last command, with fewer checks.
+#
+#    .. admonition:: ``test.yml``
+#       :collapsible: closed
+#
+#       .. listing:: gallery/communicate/test_your_backend/test.yml
+#
 # Scoreboard
 # ----------
 #
@@ -181,9 +187,9 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # sphinx_gallery_end_ignore
 
 # %%
-# ``fake`` moves no data, so its values are wrong. ``commux`` needs a symbol that PyTorch has removed in 2.13, and
-# ``mccl`` is for macOS only, so both have no counts. The file ``scoreboard.csv`` also has the commands and the
-# checks that fail. Even gloo fails some checks:
+# ``fake`` moves no data, so its values are wrong. The packages ``commux`` and ``mccl`` of other projects could not
+# run here, so they have no counts: ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for
+# macOS only. Even gloo fails some checks:
 #
 # .. admonition:: What gloo does otherwise than PyTorch promises
 #    :collapsible: closed
@@ -240,8 +246,9 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 # PyTorch's own tests
 # -------------------
 #
-# A part of what tests ``torch.distributed`` is installed with PyTorch, in ``torch.testing._internal``. It needs the package
-# ``expecttest``, and may change with each release:
+# Beside the suite, PyTorch's own tests can check your backend. Their base classes, and one class of tests, are
+# installed with PyTorch, in ``torch.testing._internal``. They need the package ``expecttest``, and may change with
+# each release:
 #
 # .. list-table::
 #    :header-rows: 1
