@@ -26,7 +26,7 @@ backend of this site that communicates through shared memory:
 .. listing:: gallery/communicate/measure/take_turns.py
    :part: turns
 
-To measure your backend, import its module in this program, and add its name. Compile it with ``-O2`` before.
+To measure your backend, compile it with ``-O2``, import its module in this program, and add its name.
 """
 
 from launcher import launch, run_program
@@ -73,8 +73,7 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 # and on the number of ranks. The *latency* is the time of an operation with very little data. The
 # *bandwidth* is the number of bytes per second with much data. To see both, draw the time over the size.
 #
-# The drawings and the tables below show an earlier measurement by ``make bench-backend``, whose times for two ranks
-# are listed in :doc:`a-backend-that-communicates`, in microseconds. It ran on this machine:
+# The drawings and the tables below show an earlier measurement by ``make bench-backend``. It ran on this machine:
 
 # sphinx_gallery_start_ignore
 import sys
@@ -103,9 +102,8 @@ print(machine)
 # more than once in an average all-reduce. The time of a small all-reduce is therefore largely that of waking
 # threads, which depends on the machine more than on gloo.
 #
-# For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which
-# does not count how many bytes the ranks have moved for it. For ``fake``, which moves nothing, it is only
-# the size divided by the time of a call:
+# For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which does not
+# count how many bytes the ranks have moved for it. So even ``fake``, which moves nothing, has a line in this drawing:
 #
 # .. diagram:: communicate/measure/bandwidth
 #
@@ -114,13 +112,13 @@ print(machine)
 show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 
 # %%
-# On two ranks, the bandwidth of ``shm`` falls from 1 to 16 MiB, perhaps because the data no longer fits into the
-# caches, whose sizes are in the line about the machine. So quote a bandwidth together with its size.
+# On two ranks, the bandwidth of ``shm`` falls between 1 and 16 MiB, perhaps because the data no longer fits into the
+# caches. So quote a bandwidth together with the size of the tensor.
 #
-# To compare a bandwidth with that of the network, count what each of *n* ranks sends on average. For an all-reduce
-# of *S* bytes, that is at least 2(*n* - 1)/*n* times *S*, unless switches compute the sums: *S* on two ranks, and
-# 1.5 times *S* on four. For an all-gather or a reduce-scatter, where *S* is the size of the whole tensor, it is half
-# of that.
+# To see how near a backend is to the limit of the network, count what each of *n* ranks sends on average. For an
+# all-reduce of *S* bytes, that is at least 2(*n* - 1)/*n* times *S*, such as 1.5 times *S* on four ranks, unless
+# switches compute the sums. For an all-gather or a reduce-scatter, where *S* is the size of the whole tensor, it is
+# half of that.
 #
 # The bandwidth of an all-reduce times 2(*n* - 1)/*n* is called *bus bandwidth*. When the bus bandwidth is near the
 # bandwidth of the network, a faster backend hardly helps.
@@ -135,8 +133,9 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 
 # %%
-# For DDP, a faster backend can save at most the time above the floor, which also contains DDP's own work. For
-# FSDP2, the floor may be a little too high, because it contains the copies that ``fake`` makes. On two ranks, the
+# For DDP, a faster backend can save at most the time above the floor. This time also contains DDP's own work.
+#
+# For FSDP2, the floor may be a little too high, because it contains the copies that ``fake`` makes. On two ranks, the
 # ranges of ``shm`` and of this floor overlap, so the measurement does not show what ``shm`` costs there.
 #
 # Exercise
@@ -166,7 +165,7 @@ output = run_program("measure/line_through_two_points.py")
 # Where the line leaves the range of the runs, two numbers do not describe the backend, so
 # measure more sizes there instead of interpolating.
 #
-# A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When it is
-# right and fast, :doc:`ship-it` makes a release of it.
+# A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When your backend is right
+# and fast, :doc:`ship-it` makes a release of it.
 #
 # Not run here: a measurement on an accelerator.
