@@ -126,24 +126,24 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #
 # A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
 # calls of a backend in memory. With NCCL, the ranks write these calls to files at the timeout; with other backends,
-# the program must do so. In the next program, rank 1 skips a call, and the group's timeout of one second ends the
-# wait of rank 0:
+# the program must do so.
+#
+# In the next program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0. This
+# program and the following ones use ``shm``, this site's backend for shared memory:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
-#
-# This sample and the following ones use ``shm``, this site's backend for shared memory.
 #
 # To compare the ranks, let each write its trace to a file in one folder:
 #
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: trace
 #
-# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
-#
 # ``c10d`` is ``torch._C._distributed_c10d``, whose functions that begin with an underscore may change. The three
 # flags ask for collectives, Python stacks and completed calls. For another backend, replace ``"shm"`` by the name
 # that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``.
+#
+# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
 #
 # .. admonition:: In a real hang, let a timer write the trace
 #    :collapsible: closed
@@ -229,9 +229,10 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 # Find a late rank
 # ----------------
 #
-# If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation and, if
-# the backend supports it, an event that lasts until the operation ends. That event contains the time in which the
-# rank waits for others. To show this, the program delays rank 1 by 0.3 s:
+# If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation and, if the
+# backend supports it, an event that lasts until the operation ends. That event contains the time in which the rank
+# waits for others. To show this, the program delays rank 1 by 0.3 s, and prints whether the operation ends long after
+# its call:
 #
 # .. admonition:: The late rank
 #    :collapsible: closed
