@@ -106,18 +106,19 @@ output = run_program("ship_it/data_race.py")
 # Both variants print 42, so a test of the value passes. ThreadSanitizer does not wait for the wrong
 # value: it finds two accesses to ``slot``, one of them a write, and nothing that orders them.
 #
-# The program needs no ``LD_PRELOAD``, because all of it was compiled for the sanitizer. For an extension,
-# set ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``, as the tests of this site do: PyTorch was
-# not compiled for the sanitizer, which therefore cannot see its atomic operations.
+# The program needs no ``LD_PRELOAD``, because all of it was compiled for the sanitizer.
+#
+# An extension needs ``LD_PRELOAD``, with the path of ``libtsan.so``. PyTorch was not compiled for the sanitizer, so
+# ThreadSanitizer cannot see PyTorch's atomic operations, and reports data races that are none. To leave out these
+# reports, set ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
 #
 # One build for each minor release
 # --------------------------------
 #
-# PyTorch's C++ interface changes between minor releases, so a compiled backend fits only the one that it
-# was built for. So build a *wheel*, the file that pip installs, for each minor release, with
-# ``pip wheel --no-build-isolation --no-deps``. :doc:`/tutorial/step-3-build-and-install` explains the
-# source files. The build of this site makes the wheel of ``shm`` with setuptools, as pip does, and unpacks
-# it:
+# PyTorch's C++ interface changes between minor releases, so a compiled backend fits only the one that it was built
+# for. So build a *wheel*, the file that pip installs, for each minor release, with
+# ``pip wheel --no-build-isolation --no-deps``. :doc:`/tutorial/step-3-build-and-install` explains the source files.
+# The next lines read what the wheel of ``shm``, which is installed here, contains:
 
 from importlib.metadata import distribution, entry_points
 
@@ -196,10 +197,13 @@ temporary.cleanup()
 # the wheels of PyTorch 2.15. To support old systems, build in one of the images of `manylinux
 # <https://github.com/pypa/manylinux>`__, which have an old glibc.
 #
-# ``auditwheel`` copies a communication library that is not part of the system into the wheel, but not the plug-ins that
-# it loads at run time, such as the transports of UCX. The wheel then works, with a slower transport and without an
-# error. So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and compare its log before and
-# after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, it must name the same transports.
+# ``auditwheel`` copies a communication library that is not part of the system into the wheel, but not the plug-ins
+# that the library loads at run time, such as the transports of UCX. The wheel then works, with a slower transport and
+# without an error.
+#
+# So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and compare the log of the library
+# before and after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, the log must name the same
+# transports.
 #
 # One wheel for several releases
 # ------------------------------
@@ -223,13 +227,12 @@ temporary.cleanup()
 #       default, pip would compile it with the newest release instead of the installed one, or install what it
 #       compiled for another release and kept in its cache.
 #
-# The modules are for one version of Python, so run ``build_wheel.py`` with each version. CPU builds and CUDA builds of
-# one release can share a module that includes no header of CUDA: the one that was compiled with the CPU build of
-# 2.13.0 also ran with the CUDA build, and their headers differ only in what concerns CUDA.
+# The modules are for one version of Python, so run ``build_wheel.py`` with each version. CPU builds and CUDA builds
+# of one release can share a module that includes no header of CUDA: a module that was compiled with the CPU build of
+# 2.13.0 also ran with the CUDA build.
 #
-# You cannot avoid the builds with PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which
-# one build serves several releases. It has no function of c10d, and ``Backend.hpp`` ends the compilation
-# with an error if ``TORCH_TARGET_VERSION`` asks for it.
+# PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which one build serves several releases, does not
+# replace these builds, because it has no function of c10d.
 #
 # Exercise
 # --------
@@ -250,9 +253,8 @@ temporary.cleanup()
 output = run_program("ship_it/race_of_processes.py")
 
 # %%
-# With ThreadSanitizer, a test whose ranks are processes therefore checks the threads of each rank, but
-# not the memory order between ranks. Test the memory order with threads, as this page does; a test of
-# ``shm`` runs ranks that are threads of one process. Test the order of the steps with a model, as
-# :doc:`/communicate/step-by-step` does.
+# With ThreadSanitizer, a test whose ranks are processes therefore checks the threads of each rank, but not the memory
+# order between ranks. Test the memory order with threads, as this page does. Test the order of the steps with a
+# model, as :doc:`/communicate/step-by-step` does.
 #
 # Not run here: a build in an image of manylinux, and an upload to PyPI.
