@@ -246,7 +246,7 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 # PyTorch's own tests
 # -------------------
 #
-# Beside the suite, PyTorch's own tests can check your backend. Their base classes, and one class of tests, are
+# Beside the suite, PyTorch's own tests can check your backend. Their base classes, and some of the tests, are
 # installed with PyTorch, in ``torch.testing._internal``. They need the package ``expecttest``, and may change with
 # each release:
 #
