@@ -2,83 +2,13 @@
 A backend in Python
 ===================
 
-Since PyTorch 2.14, a backend can be a class in Python. Write one to try an algorithm, or to wrap a library
-that has a Python API, before you write C++. This page lists what such a class overrides, and shows a small
-one that communicates and trains a model.
+Since PyTorch 2.14, a backend can be a class in Python. Write one to try an algorithm, or to wrap a library that has a
+Python API, before you write C++. This page shows a small one that communicates and trains a model, and then lists
+what such a class can override.
 
 .. note::
 
    Before 2.14, the constructor fails with ``TypeError: StoreBackend: No constructor defined!``
-
-Names that differ from C++
---------------------------
-
-Between c10d and your class stands the C++ class ``PyBackend``, which overrides the methods of a backend and
-calls a method of your class for each. Most have the same names as in :doc:`every-operation`. These differ,
-according to the header ``torch/csrc/distributed/c10d/py/PyBackend.hpp``:
-
-.. list-table::
-   :header-rows: 1
-
-   * - C++
-     - Python
-   * - ``recvAnysource``
-     - ``recv_anysource``
-   * - ``startCoalescing``, ``endCoalescing``
-     - ``start_coalescing``, ``end_coalescing``
-   * - ``monitoredBarrier``
-     - ``monitored_barrier``
-   * - ``setTimeout``, ``getError``
-     - ``set_timeout``, ``get_error``
-   * - ``getMemoryStats``, ``supportsTensorAlloc``
-     - ``memory_stats``, ``supports_tensor_alloc``
-   * - ``eagerConnectSingleDevice``
-     - ``eager_connect_single_device``
-   * - ``setGroupUid``
-     - ``_set_group_uid``
-   * - ``setSequenceNumberForGroup``, ``getSequenceNumberForGroup``
-     - ``_set_sequence_number_for_group``, ``_get_sequence_number_for_group``
-   * - ``registerOnCompletionHook``, ``waitForPendingWorks``,
-       ``enableCollectivesTiming``
-     - ``_register_on_completion_hook``, ``_wait_for_pending_works``,
-       ``_enable_collectives_timing``
-   * - ``startTimeEstimate``, ``endTimeEstimate`` (PyTorch 2.15)
-     - ``_start_time_estimate``, ``_end_time_estimate``
-   * - ``supportsSplitting``, ``supportsCoalescing``, ``supportsShrinking``,
-       ``supportsReconfigure``, ``supportsWindow``
-     - properties: ``supports_splitting``, ``supports_coalescing``,
-       ``supports_shrinking``, ``supports_reconfigure``, ``supports_window``
-   * - ``supportsTimeEstimation``
-     - property ``_supports_time_estimate``; with 2.14 ``supports_time_estimate``
-   * - ``getBackendOptions``
-     - property ``options``
-
-Where programs call a method by another name, still override the name in the table: programs call
-``_start_coalescing``, for example, but an override of ``_start_coalescing`` has no effect.
-
-Two classes have the name ``Backend``. Derive yours from ``torch._C._distributed_c10d.Backend``, the base class of all
-backends, whose second name is ``torch.distributed._Backend``. By contrast, ``torch.distributed.Backend`` is a kind of
-string, which keeps the list of all backends and registers new ones.
-
-What you can override only in C++
----------------------------------
-
-``PyBackend`` of PyTorch 2.15.0 does not pass on calls of these methods:
-
-* the older names of the collectives on single tensors, such as ``_allgather_base`` and ``alltoall_base``:
-  override ``all_gather_single`` and ``all_to_all_single``;
-* ``gather_single`` and ``gather_into_tensor``;
-* ``supportsAbortHooks``, ``supportsCompletionHooks`` and the methods that register and unregister
-  completion hooks;
-* ``isInitialized``, ``addEphemeralTimeout``, and the two methods for the bound device;
-* all methods of ``Work`` except ``wait`` and ``get_future``. ``dist.recv`` without a source needs one of
-  them, so the tensor arrives, and then the call fails with
-  ``sourceRank() may only be called on work objects …``
-
-PyTorch does not always keep the Python object. With ``TORCH_DISTRIBUTED_DEBUG=DETAIL``, keep a reference to
-your backend until the group is destroyed, because otherwise its methods can no longer be called.
-
-.. diagram:: tutorial/step_4_backend_in_python/diagram
 
 An example: the work
 --------------------
@@ -102,6 +32,10 @@ before. A second group on the same store needs new keys, as :doc:`/right/rendezv
 
 .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: backend
+
+Two classes have the name ``Backend``. Derive yours from ``torch._C._distributed_c10d.Backend``, the base class of all
+backends, whose second name is ``torch.distributed._Backend``. By contrast, ``torch.distributed.Backend`` is a kind of
+string, which keeps the list of all backends and registers new ones.
 
 Three operations call ``exchange``. Their names and arguments are those of the C++ methods:
 
@@ -257,7 +191,7 @@ if torch.__version__ >= "2.14":
 # With PyTorch 2.14 and later, an exception of the backend reaches the program with its own type. A method
 # that the class does not override raises the same error as in C++.
 #
-# Define all properties of the table above, because PyTorch reads them, such as ``supports_coalescing`` in
+# Define all properties of the table below, because PyTorch reads them, such as ``supports_coalescing`` in
 # ``batch_isend_irecv``. If your class does not define one, that of the base class calls itself until Python raises a
 # ``RecursionError``. The flight recorder, which reads ``options`` since PyTorch 2.15, ignores the error.
 #
@@ -279,6 +213,72 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 
 # %%
 # Signal 11 is a segmentation fault. With a ``Work`` that has the tensors, both functions end as they should.
+#
+# Names that differ from C++
+# --------------------------
+#
+# Between c10d and your class stands the C++ class ``PyBackend``, which overrides the methods of a backend and
+# calls a method of your class for each. Most have the same names as in :doc:`every-operation`. These differ,
+# according to the header ``torch/csrc/distributed/c10d/py/PyBackend.hpp``:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - C++
+#      - Python
+#    * - ``recvAnysource``
+#      - ``recv_anysource``
+#    * - ``startCoalescing``, ``endCoalescing``
+#      - ``start_coalescing``, ``end_coalescing``
+#    * - ``monitoredBarrier``
+#      - ``monitored_barrier``
+#    * - ``setTimeout``, ``getError``
+#      - ``set_timeout``, ``get_error``
+#    * - ``getMemoryStats``, ``supportsTensorAlloc``
+#      - ``memory_stats``, ``supports_tensor_alloc``
+#    * - ``eagerConnectSingleDevice``
+#      - ``eager_connect_single_device``
+#    * - ``setGroupUid``
+#      - ``_set_group_uid``
+#    * - ``setSequenceNumberForGroup``, ``getSequenceNumberForGroup``
+#      - ``_set_sequence_number_for_group``, ``_get_sequence_number_for_group``
+#    * - ``registerOnCompletionHook``, ``waitForPendingWorks``,
+#        ``enableCollectivesTiming``
+#      - ``_register_on_completion_hook``, ``_wait_for_pending_works``,
+#        ``_enable_collectives_timing``
+#    * - ``startTimeEstimate``, ``endTimeEstimate`` (PyTorch 2.15)
+#      - ``_start_time_estimate``, ``_end_time_estimate``
+#    * - ``supportsSplitting``, ``supportsCoalescing``, ``supportsShrinking``,
+#        ``supportsReconfigure``, ``supportsWindow``
+#      - properties: ``supports_splitting``, ``supports_coalescing``,
+#        ``supports_shrinking``, ``supports_reconfigure``, ``supports_window``
+#    * - ``supportsTimeEstimation``
+#      - property ``_supports_time_estimate``; with 2.14 ``supports_time_estimate``
+#    * - ``getBackendOptions``
+#      - property ``options``
+#
+# Where programs call a method by another name, still override the name in the table: programs call
+# ``_start_coalescing``, for example, but an override of ``_start_coalescing`` has no effect.
+#
+# What you can override only in C++
+# ---------------------------------
+#
+# ``PyBackend`` of PyTorch 2.15.0 does not pass on calls of these methods:
+#
+# * the older names of the collectives on single tensors, such as ``_allgather_base`` and ``alltoall_base``:
+#   override ``all_gather_single`` and ``all_to_all_single``;
+# * ``gather_single`` and ``gather_into_tensor``;
+# * ``supportsAbortHooks``, ``supportsCompletionHooks`` and the methods that register and unregister
+#   completion hooks;
+# * ``isInitialized``, ``addEphemeralTimeout``, and the two methods for the bound device;
+# * all methods of ``Work`` except ``wait`` and ``get_future``. ``dist.recv`` without a source needs one of
+#   them, so the tensor arrives, and then the call fails with
+#   ``sourceRank() may only be called on work objects …``
+#
+# PyTorch does not always keep the Python object. With ``TORCH_DISTRIBUTED_DEBUG=DETAIL``, keep a reference to
+# your backend until the group is destroyed, because otherwise its methods can no longer be called.
+#
+# .. diagram:: tutorial/step_4_backend_in_python/diagram
 #
 # What it costs
 # -------------
