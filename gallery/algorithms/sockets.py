@@ -66,7 +66,8 @@ launch("sockets/four_ranks.py", ranks=4)
 #    .. listing:: extension/tcp_collectives/src/connect.hpp
 #       :part: publish
 #
-# Between two ranks, the one with the larger number calls, so that they do not call each other at the same time.
+# Between two ranks, the one with the larger number opens the connection, so that they do not open two at the same
+# time. We call this rank the caller.
 #
 # Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
 # port before. So a caller first says hello: the token of the rank that it calls, its own number, and a channel. The
@@ -150,15 +151,16 @@ launch("sockets/connections.py", ranks=4)
 #    A transfer that is the first in its queue is tried at once, unless the kernel has refused lately.
 #
 # A look at all connections must not cost a system call for each. So one *epoll*, an object of the kernel, watches all
-# of them, and a look is one call of ``epoll_wait``, with 3 connections as with 3,000. The epoll is edge-triggered
-# (``EPOLLET``): it reports a socket once when it becomes ready, and ``is_ready`` remembers that until the kernel
-# refuses. In the listing, a ``Line`` is a connection with its two queues:
+# of them, and a look is one call of ``epoll_wait``, with 3 connections as with 3,000:
 #
 # .. admonition:: The code
 #    :collapsible: closed
 #
 #    .. listing:: extension/tcp_collectives/src/sockets.hpp
 #       :part: progress
+#
+#    A ``Line`` is a connection with its two queues. The epoll is edge-triggered (``EPOLLET``): it reports a socket once
+#    when it becomes ready, and ``is_ready`` remembers that until the kernel refuses.
 #
 # A message is its size and its bytes. Because many messages are small, one call of ``sendmsg`` or ``recvmsg`` takes
 # up to eight of them:
