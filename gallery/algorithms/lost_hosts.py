@@ -77,8 +77,8 @@ run_program("lost_hosts/lost_ranks.py")
 # The other ranks name rank 2 and the reason. A stopped rank keeps its connections, and its kernel still acknowledges
 # data, so only the timeout of two seconds ends the wait for it.
 #
-# Without the second rule, the error in the first three ways could be ``it has closed its connection``, which does
-# not say why.
+# If a rank believed a closed connection at once, the error in the first three ways could be ``it has closed its
+# connection``, which does not say why.
 #
 # Connections that are cut
 # ------------------------
@@ -89,22 +89,17 @@ run_program("lost_hosts/lost_ranks.py")
 # .. listing:: extension/tcp_collectives/src/addresses.hpp
 #    :part: options
 #
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - option
-#      - what it ends
-#    * - ``SO_KEEPALIVE`` with ``TCP_KEEPIDLE``, ``TCP_KEEPINTVL`` and ``TCP_KEEPCNT``
-#      - an idle connection: after 5 seconds of silence a probe, then one every 5 seconds; two without an answer end it,
-#        so 15 seconds in all
+# With keepalive, the kernel probes an idle connection after 5 seconds of silence, and then every 5 seconds. Two
+# probes without an answer end the connection, 15 seconds after its last packet.
 #
 # Why 15 seconds: a switch that starts again, or a route that changes, may take some seconds, which a training should
 # survive. A shorter limit would end jobs that could go on, and a longer one only keeps the machines waiting.
 #
-# Linux sends no such probes while data waits for an acknowledgement. For that there is ``TCP_USER_TIMEOUT``, but it would
-# also end connections to healthy ranks: a rank that computes for a minute does not read meanwhile, and its kernel takes
-# no more data once its buffer is full. So ``tcp`` asks the kernel for the state of each connection on which an
-# operation waits:
+# Linux sends no such probes while data waits for an acknowledgement, so keepalive does not end a connection that is
+# cut then. The option ``TCP_USER_TIMEOUT`` would end it, but also connections to healthy ranks: a rank that computes
+# for a minute does not read meanwhile, and its kernel takes no more data once its buffer is full.
+#
+# So ``tcp`` asks the kernel for the state of each connection on which an operation waits:
 #
 # .. listing:: extension/tcp_collectives/src/addresses.hpp
 #    :part: unanswered
