@@ -15,8 +15,8 @@ the nearest rank:
 
 .. diagram:: algorithms/near_and_far/diagram
 
-Three lines of ``halving_core`` decide. ``halving`` begins with the farthest partner, and ``halving_near`` with the
-neighbour:
+Three lines choose the partner of each step. ``halving`` begins with the farthest partner, and ``halving_near`` with
+the neighbour:
 
 .. listing:: extension/frame/c10d_frame/include/frame/algorithms/all_reduce.hpp
    :start-at: const auto partner = [&]
