@@ -31,16 +31,18 @@ for hosts, ranks in recorded.PREDICTED:
     show_table(*recorded.predictions(hosts, ranks))
 
 # %%
-# How far can you trust such predictions? The next table counts those that deviate from the median, or from the least
-# time, by at most 20 %. For the last column, it takes pairs of algorithms with the same size whose predictions differ
-# by more than 20 %, and counts the pairs that were measured in the predicted order:
+# How far can you trust such predictions? In the next table, a prediction is *near* if it deviates by at most 20 %.
+# The last column is about order: of the pairs of algorithms whose predictions for a size differ by more than 20 %, it
+# counts those that were measured in the predicted order:
 
 show_table(*recorded.counts())
 
 # %%
-# To choose an algorithm, you need the order more than the time. A measurement takes longer than its prediction if
-# something else has disturbed the machine. With several ranks on a host, a prediction can be too long, because the
-# model charges a message within a host as much overhead as one between hosts.
+# To choose an algorithm, you need the order more than the time.
+#
+# A prediction can be off for two reasons. If something else disturbs the machine, the measurement takes longer. With
+# several ranks on a host, the prediction can be too long, because the model charges a message within a host as much
+# overhead as one between hosts.
 #
 # The model and the hosts
 # -----------------------
@@ -50,6 +52,14 @@ show_table(*recorded.counts())
 # least time in which two ranks on two hosts reduce 4 bytes: what this all-reduce takes longer than the latency is
 # twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP, and a program
 # that forwards packets.
+#
+# Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
+# worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues. In
+# earlier measurements on a virtual machine with two CPUs, predictions were too low by 20 to 50 % (``direct`` on four
+# hosts) and by 22 to 30 % (``tree``).
+#
+# On a single host, time goes to copies, to threads that wake up, and to waiting for a processor. None of these is in
+# the model, so compare algorithms there only by measurements.
 #
 # A simulated host is a set of namespaces, as in :doc:`/library/several-hosts`. Its interface is a *TUN* device, which
 # hands packets to a program instead of a cable. One program forwards the packets of all hosts: a card sends and
@@ -78,10 +88,18 @@ run_program("predictions/slow_link.py")
 # ``tcp`` and gloo
 # ----------------
 #
-# In this comparison, ``tcp`` chooses its algorithms. Each cell is the time of gloo divided by that of ``tcp``, once
-# with the medians and once with the least times, the smaller number first, so above 1, ``tcp`` is faster. Sizes are
-# those of a rank's input. ``2 x 1`` is two hosts with one rank each, and links have 1 Gbit/s and 1 millisecond. The
-# line below the tables counts the cases in which gloo is ahead by both numbers:
+# To compare the backends, we let ``tcp`` choose its algorithms. ``2 x 1`` is two hosts with one rank each, and links
+# have 1 Gbit/s and 1 millisecond. Sizes are those of a rank's input.
+#
+# Each cell is the time of gloo divided by that of ``tcp``, so above 1, ``tcp`` is faster. If the medians and the
+# least times give different ratios, the cell has both, the smaller one first.
+#
+# A broadcast is measured with an answer: after each broadcast, all ranks meet in a barrier of ``tcp``. Without this
+# barrier, the root would begin the next broadcast before the last one has arrived, so a loop would measure only how
+# fast the root can send. The barrier takes the same time for both backends, so it draws the ratios of small
+# broadcasts nearer to 1.
+#
+# The line below the tables counts the cases in which gloo is ahead by both numbers:
 
 for hosts, ranks in recorded.COMPARED:
     show_table(*recorded.beside_gloo(hosts, ranks))
@@ -112,11 +130,6 @@ assert between[2]["reduce_scatter", "16777216"][0] > 1.3
 #
 # Between two hosts with one rank each, the ratio nears 1 for a large all-reduce or broadcast, because the link is the
 # limit. A host must receive 16 MiB, which takes at least 134 milliseconds at 1 Gbit/s, whatever the software does.
-#
-# A broadcast is measured with an answer: after each broadcast, all ranks meet in a barrier of ``tcp``. Without this
-# barrier, the root would begin the next broadcast before the last one has arrived, so a loop would measure only how
-# fast the root can send. The barrier takes the same time for both backends, so it draws the ratios of small
-# broadcasts nearer to 1.
 #
 # Shared memory inside a host
 # ---------------------------
@@ -153,14 +166,6 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 #   median.
 # - *Links that are fast against the processors*: you measure the program that forwards packets. So predictions are
 #   compared at 200 Mbit/s, not at 1 Gbit/s.
-#
-# Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
-# worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues. In
-# earlier measurements on a virtual machine with two CPUs, predictions were too low by 20 to 50 % (``direct`` on four
-# hosts) and by 22 to 30 % (``tree``).
-#
-# On a single host, time goes to copies, to threads that wake up, and to waiting for a processor. None of these is in
-# the model, so compare algorithms there only by measurements.
 #
 # Measure your own algorithm
 # --------------------------
