@@ -70,9 +70,8 @@ launch("sockets/four_ranks.py", ranks=4)
 # time. We call this rank the caller.
 #
 # Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
-# port before. So a caller first says hello: the token of the rank that it calls, its own number, and a channel. The
-# token is a random number of 128 bits that the called rank has drawn for this group. Only a program that can read the
-# store knows it, and any other caller is dropped:
+# port before. So a caller first says hello with the token that the called rank has published: a random number of 128
+# bits, drawn for this group. Only a program that can read the store knows the token, and any other caller is dropped:
 #
 # .. admonition:: The hello, and ``is_taken``, which drops strangers
 #    :collapsible: closed
@@ -159,8 +158,8 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/tcp_collectives/src/sockets.hpp
 #       :part: progress
 #
-#    A ``Line`` is a connection with its two queues. The epoll is edge-triggered (``EPOLLET``): it reports a socket once
-#    when it becomes ready, and ``is_ready`` remembers that until the kernel refuses.
+#    A ``Line`` is a connection with its two queues. The epoll is edge-triggered (``EPOLLET``): it reports a socket
+#    once when it becomes ready, and ``is_ready`` remembers that until the kernel refuses.
 #
 # A message is its size and its bytes. Because many messages are small, one call of ``sendmsg`` or ``recvmsg`` takes
 # up to eight of them:
