@@ -47,11 +47,11 @@ show_table(*recorded.counts())
 # The model and the hosts
 # -----------------------
 #
-# For its predictions, the simulator knew the latency and the rate of the links. Only ``overhead``, the time for each
-# send and each receive, was fitted; the line about the machine shows it. It comes from a single measurement, the
-# least time in which two ranks on two hosts reduce 4 bytes: what this all-reduce takes longer than the latency is
-# twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP, and a program
-# that forwards packets.
+# For its predictions, the simulator knew the latency and the rate of the links. Only ``overhead`` in the line about
+# the machine, the time for each send and each receive, was fitted. It comes from a single measurement: the least time
+# in which two ranks on two hosts reduce 4 bytes. Because each rank sends once and receives once, this time is the
+# latency and twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP, and
+# a program that forwards packets.
 #
 # Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
 # worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues. In
@@ -171,9 +171,8 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # --------------------------
 #
 # In a clone of this site, add your function to the table ``kAlgorithms`` in ``algorithms.hpp``, so that both ``tcp``
-# and the simulator know it, and its name to ``ALGORITHMS`` in ``tools/bench_algorithms.py``. Then
-# ``make bench-algorithms`` builds ``tcp`` and measures for about ten minutes. It writes
-# ``gallery/algorithms/shared/measurements.csv``, from which this page is made.
+# and the simulator know it. Add its name to ``ALGORITHMS`` in ``tools/bench_algorithms.py``. Then ``make
+# bench-algorithms`` builds ``tcp``, measures for about ten minutes, and writes the file from which this page is made.
 #
 # On your own machines, let one program compare groups of ``tcp`` whose options name different ``algorithms``, as in
 # :doc:`your-own-algorithm`. For a prediction, measure two ranks on two hosts: an all-reduce of 4 bytes gives the
