@@ -41,8 +41,8 @@ these names:
      - some of the ranks, on which another algorithm can run
 
 The bytes of a transfer belong to the transport until the transfer has ended: an algorithm may not read what it
-receives, or change what it sends. At each ``co_await`` that must wait, the coroutine is suspended, and the engine
-advances other operations, as :doc:`/right/asynchronous-work` shows.
+receives, or change what it sends. At each ``co_await`` that must wait, the coroutine is suspended, and its thread
+continues with other operations, as :doc:`/right/asynchronous-work` shows.
 
 The ring
 --------
