@@ -59,19 +59,22 @@ print("without async_op:", ", ".join(takes[False]))
 # objects and send the bytes as tensors, so they are slower than the collectives on tensors. They also block, and
 # autograd cannot differentiate them. For settings and reports that does not matter.
 #
-# In a group that has only the backend ``"nccl"``, call ``torch.cuda.set_device(local_rank)`` in each rank before you
-# send objects. Their bytes first go to the current CUDA device, which ``device_id`` of ``init_process_group`` does
-# not set. Without the call, the bytes of all ranks of a node go to its first GPU, and ``nccl`` raises an error in the
-# ranks that use another GPU. Checkpoints need the call, too, because ``save`` and ``load`` of
-# ``torch.distributed.checkpoint`` send objects.
-#
-# If the group also has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes.
-#
 # Use collectives on objects only among ranks that you trust, because unpickling can run any code.
 #
 # .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: objects
 #    :no-caption:
+#
+# .. admonition:: Objects in a group with NCCL
+#    :collapsible: closed
+#
+#    In a group that has only the backend ``"nccl"``, call ``torch.cuda.set_device(local_rank)`` in each rank before
+#    you send objects. Their bytes first go to the current CUDA device, which ``device_id`` of ``init_process_group``
+#    does not set. Without the call, the bytes of all ranks of a node go to its first GPU, and ``nccl`` raises an
+#    error in the ranks that use another GPU. Checkpoints need the call, too, because ``save`` and ``load`` of
+#    ``torch.distributed.checkpoint`` send objects.
+#
+#    If the group also has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes.
 #
 # ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
 # ``send_object_list`` and ``recv_object_list`` are no collectives: they pass objects from one rank to another.
