@@ -121,9 +121,8 @@ except dist.DistStoreError as error:
 # 1. chooses the backend and the timeout, if the arguments leave them open;
 # 2. meets the other ranks in a store; if this is a ``TCPStore``, ``torchrun`` or rank 0 serves it;
 # 3. puts a prefix before the keys of the group, so that other groups and the program can use the same store;
-# 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks
-#    exchange through the store what they need to connect: with gloo their addresses, and with NCCL an id
-#    that rank 0 creates. Before PyTorch 2.15, NCCL by default connects only in the first call;
+# 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks exchange
+#    through the store what they need to connect: with gloo their addresses, and with NCCL an id that rank 0 creates;
 # 5. makes the new group the default group, which a call uses if you pass no ``group``.
 #
 # The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.
@@ -200,9 +199,8 @@ launch("process_groups/sub_groups.py", ranks=4)
 # The end of a group
 # ------------------
 #
-# ``destroy_process_group`` shuts the backend down, and PyTorch lets go of the group. With gloo, the connections and
-# threads of the group live until its last user, such as a DDP model, is gone. Call ``destroy_process_group`` in every
-# rank at the end of the program, once for each ``init_process_group``. If a rank just exits, other ranks may hang in
-# the middle of a collective.
+# If a rank just exits, other ranks may hang in the middle of a collective. So call ``destroy_process_group`` in every
+# rank at the end of the program, once for each ``init_process_group``. It shuts the backend down, and PyTorch lets go
+# of the group.
 #
 # Not run here: ``TORCH_DIST_INIT_BARRIER``, and the libraries of the table other than gloo.
