@@ -152,8 +152,8 @@ assert fields <= described, fields - described
 #    * - ``enable_reconfigure``
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
-# If a program passes no ``timeout``, the group has one of two defaults. ``new_group`` and ``split_group`` do not take
-# the timeout of the parent: they choose by the name of the backend, even if that name comes from the parent:
+# If a program passes no ``timeout``, the name of the backend decides. ``new_group`` and ``split_group`` follow the
+# same rule, and do not take the timeout of the parent:
 #
 # * 10 minutes if ``backend`` is ``"nccl"`` (since PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or
 #   if ``backend`` is left out and ``device_id`` is a CUDA device;
@@ -164,14 +164,13 @@ assert fields <= described, fields - described
 # each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
 # PyTorch 2.14.
 #
-# With ``device_id``, PyTorch does more if ``supportsSplitting`` of the backend is true. It calls
-# ``eagerConnectSingleDevice``, with which NCCL connects, and ``new_group`` passes the default group in ``split_from``
-# if the backend is the same. Since PyTorch 2.15, ``nccl`` connects at once and splits without ``device_id``, too, by
-# default on the device of ``LOCAL_RANK``.
+# If a program passes ``device_id``, and ``supportsSplitting`` of the backend is true, the backend can connect at once
+# and split later groups. PyTorch calls its ``eagerConnectSingleDevice``, and ``new_group`` passes the backend of the
+# default group in ``split_from``, if the new group has the same backend.
 #
-# A create function registered without ``extended_api=True`` gets the store, the rank, the size and the timeout, and
-# PyTorch drops ``pg_options`` silently. With ``extended_api=True``, the second argument is the program's ``pg_options``
-# or ``None``, and the first a ``DistributedBackendOptions`` with these fields:
+# To receive ``pg_options``, register the create function with ``extended_api=True``, because PyTorch otherwise drops
+# them silently. The function then gets two arguments. The second is the program's ``pg_options`` or ``None``, and the
+# first a ``DistributedBackendOptions`` with these fields:
 #
 # .. list-table::
 #    :header-rows: 1
