@@ -178,9 +178,11 @@ for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 # --------------------------
 #
 # All ranks must choose the same algorithm, so they decide by what all know: the bytes, the ranks and the hosts, and
-# not by a measured latency. The names ``two_level`` and ``halving_near`` stand for algorithms for hosts with several
-# ranks, which :doc:`near-and-far` explains; where each host has one rank, ``halving_near`` takes as long as
-# ``halving``. ``has_levels`` tells whether a group has several hosts, and several ranks on at least one of them:
+# not by a measured latency.
+#
+# The next listing also names two algorithms for hosts with several ranks, ``two_level`` and ``halving_near``, which
+# :doc:`near-and-far` explains. With one rank on each host, ``halving_near`` takes as long as ``halving``.
+# ``has_levels`` tells whether a group has several hosts, and several ranks on at least one of them:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/algorithms/algorithms.hpp
 #    :start-at: static const char* all_reduce_for
