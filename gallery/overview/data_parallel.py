@@ -14,11 +14,8 @@ One device
 To see later that DDP learns the same, first train on one device. The programs for one device and for DDP use this
 training loop:
 
-.. admonition:: The training loop
-   :collapsible: closed
-
-   .. listing:: gallery/overview/shared/data_parallel.py
-      :part: train
+.. listing:: gallery/overview/shared/data_parallel.py
+   :part: train
 
 The model has two small layers and learns to add four numbers:
 """
@@ -53,8 +50,8 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # .. listing:: gallery/overview/shared/data_parallel.py
 #    :part: ddp
 #
-# After the training, all replicas must be equal, bit for bit. Except for rounding, they must also be what one
-# process would have learned from the whole batch:
+# After the training, the copies of the model, called *replicas*, must be equal, bit for bit. Except for rounding,
+# they must also be what one process would have learned from the whole batch:
 #
 # .. admonition:: The comparison of the replicas, and with one process
 #    :collapsible: closed
@@ -132,15 +129,14 @@ show_table(
 #
 # A step makes these calls:
 #
-# 1. DDP all-reduces the gradients in groups, called *buckets*. Before the forward pass of the second step only, it
-#    divides the parameters into buckets anew, and rank 0 broadcasts the result in two tensors, so that all ranks use
-#    the same buckets.
+# 1. DDP divides the parameters into groups, called *buckets*. Before the forward pass of the second step only, it
+#    does so anew, and rank 0 broadcasts the result in two tensors, so that all ranks use the same buckets.
 # 2. If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
 #    pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
 #    batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
-# 3. In the backward pass, DDP all-reduces the buckets in the order of their numbers, which all ranks share. It
-#    divides each gradient by the number of ranks *before* the all-reduce, and therefore requests a sum. This model
-#    has one bucket; :doc:`gradient-buckets` shows several.
+# 3. In the backward pass, DDP all-reduces the gradients of each bucket, in an order that all ranks share. It divides
+#    each gradient by the number of ranks *before* the all-reduce, and therefore requests a sum. This model has one
+#    bucket; :doc:`gradient-buckets` shows several.
 # 4. With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
 #    which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
 #    constructor, without the broadcasts of the second step.
@@ -174,9 +170,8 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 # * If one rank *skips* a batch, nothing fails at first. Its next all-reduce meets that of the skipped step
 #   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.
 # * If one rank has *fewer* batches, the others make a call that has no partner. With gloo, they raise an
-#   error if that rank has exited. Otherwise they wait until the timeout of the group, by default 30 minutes, or
-#   10 if ``backend`` is ``"nccl"``; to change it, pass ``timeout`` to ``init_process_group``.
-#   :doc:`/communicate/debug` shows how to find the rank.
+#   error if that rank has exited. Otherwise they wait until the timeout of the group, by default 30 minutes, or 10 if
+#   ``backend`` is ``"nccl"``. :doc:`/communicate/debug` shows how to find the rank.
 #
 # ``DistributedSampler`` prevents this by giving each rank equally many examples: it repeats a few of them, or
 # with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the context manager
@@ -204,8 +199,9 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
 # as :doc:`memory` does.
 #
-# If only rank 0 validates, let it call ``model.module``. The DDP model broadcasts the buffers in each forward pass, for which
-# the other ranks are missing; :doc:`/communicate/debug` shows the hang. With FSDP2, let all ranks validate.
+# If only rank 0 validates, let it call ``model.module``, because the DDP model broadcasts its buffers in each forward
+# pass, and would wait for the other ranks. :doc:`/communicate/debug` shows the hang. With FSDP2, let all ranks
+# validate.
 #
 # Ranks that take different branches
 # ----------------------------------
