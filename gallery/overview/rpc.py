@@ -19,9 +19,8 @@ PyTorch's features that use them.
 Names and calls
 ---------------
 
-Every rank joins RPC under its own name, by which the others call it. The program creates no process group.
-``init_rpc`` creates one for itself, always with gloo, in which the ranks exchange their names and devices before the
-first call:
+Every rank joins RPC under its own name, by which the others call it. In this program, the three ranks have the
+names driver, left and right:
 
 .. listing:: gallery/overview/rpc/rpc.py
    :part: start
@@ -55,8 +54,9 @@ object is its *owner*. A call can pass an RRef to further ranks as an argument.
 
 .. diagram:: overview/rpc/diagram
 
-The owner keeps the object as long as any rank holds an RRef to it. To show this, the ranks driver and right refer to
-a table that the rank left owns. The rank left counts its tables:
+The owner keeps the object as long as any rank holds an RRef to it. To show this, the driver creates a table on left
+and shares it with right. Left counts its tables while both ranks have an RRef, while only right has one, and when no
+rank has one. The output of the next section has the counts.
 
 .. admonition:: The life of an object, counted on its owner
    :collapsible: closed
@@ -91,25 +91,25 @@ the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it:
 
 To train this model, the backward pass must follow the calls from rank to rank. PyTorch therefore records each call
 whose tensors require gradients inside a ``dist_autograd.context``, and ``backward`` follows these calls from the
-loss. It does not add the gradients to ``.grad``, where those of several drivers would mix. Instead, each rank keeps
-them under the number of the context. The `notes on distributed autograd
-<https://docs.pytorch.org/docs/2.15/rpc/distributed_autograd.html>`__ describe how the backward pass knows which calls
-to wait for.
+loss.
+
+In ``.grad``, the gradients of several drivers would mix. So ``backward`` does not add them there: each rank keeps
+the gradients of a context under the number of this context.
 
 Each parameter must be updated where it is. ``DistributedOptimizer`` therefore takes RRefs to parameters,
 and creates an optimizer on each of their owners. With ``step``, all these optimizers use the gradients
 of one context:
 
 .. listing:: gallery/overview/rpc/rpc.py
+   :part: parameters
+   :no-caption:
+
+.. listing:: gallery/overview/rpc/rpc.py
    :part: optimizer
    :no-caption:
 
-.. admonition:: The parameters, the sequences, and the comparison with one process
+.. admonition:: The sequences, the loss, and the comparison with one process
    :collapsible: closed
-
-   .. listing:: gallery/overview/rpc/rpc.py
-      :part: parameters
-      :no-caption:
 
    .. listing:: gallery/overview/rpc/rpc.py
       :part: loss
@@ -156,19 +156,21 @@ launch(
 # Asynchronous parameter server
 # -----------------------------
 #
-# A *parameter server* holds parameters, and trainers fetch and update them. This pays off when a trainer
-# needs only a few of many parameters at a time, as with a table that has one row for each user and does
-# not fit into the memory of a trainer. The trainer pulls the rows that its examples use, and pushes the
-# gradients of these rows. No trainer waits for another, and the server applies each push at once, without a lock.
-# Training in this way is called `Hogwild <https://arxiv.org/abs/1106.5730>`__:
+# A *parameter server* holds parameters, and trainers on other ranks fetch and update them. A server pays off when a
+# trainer needs only a few of many parameters at a time, as with a table that has one row for each user and does
+# not fit into the memory of a trainer.
+#
+# A trainer *pulls* the rows that its examples use, and *pushes* the gradients of these rows. No trainer waits for
+# another, and the server applies each push at once, without a lock. Training in this way is called `Hogwild
+# <https://arxiv.org/abs/1106.5730>`__. Here two trainers do so, whose names are in ``CLIENTS``:
 #
 # .. listing:: gallery/overview/rpc/patterns.py
 #    :part: server
 #
 # .. diagram:: overview/rpc/parameter-server
 #
-# Because all trainers must work at the same time, the server starts them with asynchronous calls. It
-# passes them an RRef to the object with the parameters:
+# Because both trainers must work at the same time, the server starts them with asynchronous calls. Each call passes
+# an RRef to the object with the parameters, ``rref``:
 #
 # .. listing:: gallery/overview/rpc/patterns.py
 #    :part: run
@@ -245,7 +247,8 @@ launch(
 #       :part: rounds
 #       :no-caption:
 #
-# One program contains these three patterns, and runs on a server and two clients:
+# One program contains the asynchronous server, the server with batches, and the agent. It runs on a server and two
+# clients, which are the trainers and then the observers:
 
 launch("rpc/patterns.py", ranks=3)
 
@@ -265,14 +268,20 @@ launch("rpc/patterns.py", ranks=3)
 # All three ranks join RPC, but only the two trainers form the process group in which DDP all-reduces. The server only
 # serves.
 #
-# .. admonition:: The loop, the table, and the comparison with one process
-#    :collapsible: closed
+# Both trainers run this loop. ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and
+# follows the call of ``look_up`` to the server:
 #
-#    Both trainers run this loop. ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and
-#    follows the call of ``look_up`` to the server:
+# .. listing:: gallery/overview/rpc/with_ddp.py
+#    :part: train
+#    :lines: 1-12
+#
+# .. admonition:: The update of the layer, the table, and the comparison with one process
+#    :collapsible: closed
 #
 #    .. listing:: gallery/overview/rpc/with_ddp.py
 #       :part: train
+#       :lines: 13-
+#       :no-caption:
 #
 #    Inside a context DDP averages the gradients of the layer as usual, but the result is in the context and not in
 #    ``.grad``. Therefore the program makes the updates by hand; ``DistributedOptimizer`` can do this too.
@@ -302,8 +311,8 @@ launch("rpc/patterns.py", ranks=3)
 launch("rpc/with_ddp.py", ranks=3)
 
 # %%
-# The layer, which DDP keeps equal, and the table have the values that one process computes. The trainers have different
-# losses, because they look up different rows.
+# The layer, which DDP keeps equal, and the table have the values that one process computes. The trainers have
+# different losses, because they look up different rows.
 #
 # RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain calls
 # support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to
