@@ -65,7 +65,7 @@ show_table(
 )
 
 # %%
-# Only the first two fit into one device, even without the activations of the next section.
+# Only the first two models fit into one device, even without the activations of the next section.
 #
 # The activations
 # ---------------
@@ -73,9 +73,9 @@ show_table(
 # The forward pass also keeps *activations*, the values that the backward pass needs. Unlike the training state, they
 # grow with the batch.
 #
-# To save memory at the cost of time, use ``torch.utils.checkpoint``, which writes no checkpoint file: it keeps only
-# the input of each layer, so the backward pass must compute the layer again. The table shows the bytes of the
-# activations without and with such checkpoints:
+# To save memory at the cost of time, keep fewer activations. With ``torch.utils.checkpoint``, which writes no file,
+# the forward pass keeps only the input of each layer, and the backward pass computes the layer again. The table shows
+# the bytes of the activations without and with such checkpoints:
 #
 # .. admonition:: The code that adds up the activations
 #    :collapsible: closed
@@ -132,8 +132,8 @@ show_table(
 # * With pipeline parallelism, a rank keeps only the activations of its own layers, for
 #   several microbatches at a time.
 #
-# Temporary tensors add to this. With DDP, they include the buckets, a second copy of the gradients, which is
-# another 4 bytes for each parameter unless you set ``gradient_as_bucket_view=True``.
+# Temporary tensors add to the training state and the activations. With DDP, they include the buckets, a second copy
+# of the gradients, which is another 4 bytes for each parameter unless you set ``gradient_as_bucket_view=True``.
 #
 # FSDP2 reaches its peak in the backward pass, when a rank also holds up to four tensors as large as all
 # parameters of one layer: the parameters of two layers, the gradients of one, and the input of a
@@ -147,15 +147,12 @@ show_table(
 #
 # Often only one rank runs out of memory, for example because its batch contains an unusually long text. In this
 # sample, rank 1 lacks memory in step 1, which ``has_memory_for`` notices. Instead of gradients, ``average`` exchanges
-# the numbers of the steps, and prints those whose gradients an all-reduce would average:
+# the numbers of the steps:
 #
-# .. admonition:: The lengths of the texts, the test for memory, and the average
-#    :collapsible: closed
+# .. listing:: gallery/overview/memory/out_of_memory.py
+#    :part: lengths
 #
-#    .. listing:: gallery/overview/memory/out_of_memory.py
-#       :part: lengths
-#
-#    On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``.
+# On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``.
 #
 # A program can catch the exception of a failed allocation and skip the step, but the other rank does not
 # notice that. In this listing, each rank decides alone:
@@ -163,7 +160,7 @@ show_table(
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: alone
 #
-# In this one, a small all-reduce lets all ranks decide together:
+# Here, a small all-reduce lets all ranks decide together:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: together
