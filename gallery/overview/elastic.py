@@ -35,9 +35,6 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # With NCCL, Python usually sees no exception. Instead, a thread of the backend, the *watchdog*, ends the process when
 # a call fails or exceeds the timeout. If ``backend`` is ``"nccl"``, the timeout is 10 minutes by default.
 #
-# A typical reason why a rank dies is that it runs out of memory. :doc:`memory` shows what the other
-# ranks do then.
-#
 # Restart of all ranks
 # --------------------
 #
@@ -128,14 +125,14 @@ with tempfile.TemporaryDirectory() as folder:
 # * If they only wait for the failed rank, as is usual with NCCL, their launcher restarts them without counting,
 #   because it asks the rendezvous about once a second whether a node waits there.
 #
-# If a whole node is lost, its launcher does not wait at the rendezvous, so the other ranks restart only once they
-# fail, with NCCL by the timeout of the group. What their launcher then does depends on the lost node:
+# If a whole node is lost, its launcher is lost with it, and does not wait at the rendezvous. So the ranks of the
+# other node restart only once they fail themselves, with NCCL by the timeout of the group. What their launcher then
+# does depends on the lost node:
 #
 # * If the lost node is not that of ``$HOST``, the launcher waits ten minutes (``--rdzv-conf=join_timeout=600``) for a
 #   replacement that runs the same command, then fails.
-# * The node of ``$HOST`` serves the rendezvous, so if it is lost, the launchers of the other nodes fail: at once if
-#   the connection is closed, otherwise when the system gives up the connection, on Linux after about 15 minutes by
-#   default.
+# * If the lost node is that of ``$HOST``, which serves the rendezvous, the launcher fails: at once if the connection
+#   is closed, otherwise when the system gives up the connection, on Linux after about 15 minutes by default.
 #
 # Nodes that come and go
 # ----------------------
@@ -148,8 +145,8 @@ with tempfile.TemporaryDirectory() as folder:
 # * When a node fails, the ranks of the other nodes fail too, and are started again with a smaller world
 #   size. This counts as one restart, so it needs ``--max-restarts``.
 #
-# So neither the program nor the checkpoint may contain a fixed rank or world size. In the program above,
-# each rank computes its part of the batch from both:
+# So neither the program nor the checkpoint may contain a fixed rank or world size. In the program above, ``train``
+# selects a rank's part of the batch, ``own``, by the rank and the world size:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: part
@@ -160,13 +157,15 @@ with tempfile.TemporaryDirectory() as folder:
 # ------------------------------
 #
 # If the model is sharded, as with FSDP2, no rank has all of it. So all ranks call ``save`` of
-# ``torch.distributed.checkpoint`` (DCP). No shard travels between the ranks; only plans and reports do, as
-# pickled objects (:doc:`/operations/asynchronous-and-objects`):
+# ``torch.distributed.checkpoint`` (DCP), which takes these steps:
 #
 # 1. Rank 0 gathers from each rank what it has, decides which rank writes what, and scatters these plans.
 # 2. Each rank writes its own file.
 # 3. Rank 0 gathers reports, writes the file ``.metadata``, which says where each part is, and tells all ranks
 #    that the checkpoint is complete.
+#
+# No shard travels between the ranks; only the plans and the reports do, as pickled objects
+# (:doc:`/operations/asynchronous-and-objects`).
 #
 # ``load`` works in the same way: all ranks read the metadata, get their plans from rank 0, and read their parts. A
 # part can be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from
