@@ -60,9 +60,10 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 #
 # *Pipeline parallelism* cuts between the layers: each rank holds some consecutive layers, called a
 # *stage*. A stage receives activations from the previous stage and sends its own to the next one. In the
-# backward pass, gradients go the other way. All of this is point-to-point communication. In the sample,
-# every rank creates the whole model, but only for the comparison. A real program creates only its own
-# stage on each rank.
+# backward pass, gradients go the other way. All of this is point-to-point communication.
+#
+# A real program creates on each rank only the stage of this rank. In the sample, every rank creates the whole model,
+# because the results are compared with it, and ``mine`` is the stage of the rank:
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: parts
@@ -155,10 +156,11 @@ for row in put_on_a_clock([more, more]):
 # microbatches, its share of the time is ``(p - 1) / (m + p - 1)``, which is one fifth here, and is
 # smaller with more microbatches.
 #
-# Although both schedules have the same bubble, 1F1B needs less memory, as the number behind ``holds``
-# shows. A rank holds the activations of a microbatch from its forward pass to its backward pass. GPipe
-# holds those of all microbatches at once, 1F1B those of at most as many microbatches as there are
-# stages. Other schedules, such as ``ScheduleInterleaved1F1B`` and ``ScheduleZBVZeroBubble``, give each
+# Although both schedules have the same bubble, 1F1B needs less memory, as the number behind ``holds`` shows. A rank
+# holds the activations of a microbatch from its forward pass to its backward pass. With GPipe, a rank holds those of
+# all microbatches at once. With 1F1B, it holds those of a few, at most as many as there are stages.
+#
+# Other schedules, such as ``ScheduleInterleaved1F1B`` and ``ScheduleZBVZeroBubble``, give each
 # rank several stages and make the bubble smaller.
 #
 # Combinations
