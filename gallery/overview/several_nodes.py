@@ -124,8 +124,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #           fully_shard(layer, mesh=mesh)
 #       fully_shard(model, mesh=mesh)
 #
-# FSDP2 shards along the second dimension and keeps copies along the first. Because ``torchrun`` numbers the ranks of a
-# node one after the other, the mesh has two kinds of groups:
+# FSDP2 shards along the second dimension and keeps copies along the first. Because ``torchrun`` numbers the ranks of
+# a node one after the other, the mesh has two kinds of groups:
 #
 # .. list-table::
 #    :header-rows: 1
