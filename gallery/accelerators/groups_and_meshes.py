@@ -144,6 +144,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # .. admonition:: ``lane``, ``stream_of`` and ``free_stream``
 #    :collapsible: closed
 #
+#    ``kind`` is the operation, and is missing for a batch:
+#
 #    .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
 #       :start-at: // A group calls it for
 #       :end-before: // [/lane]
