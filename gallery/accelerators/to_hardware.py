@@ -99,7 +99,8 @@ work is to rename them in the implementation for NCCL:
 The order of work
 -----------------
 
-Write ``library.hpp`` one function at a time, so that a bug lies in the function that you wrote last:
+Write ``library.hpp`` one function at a time, so that a bug lies in the function that you wrote last. The whole order
+is:
 
 1. Let the checks of the project pass with ``sim``, and commit that.
 2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and let it compile. Methods that are
