@@ -31,18 +31,18 @@ for hosts, ranks in recorded.PREDICTED:
     show_table(*recorded.predictions(hosts, ranks))
 
 # %%
-# How far can you trust such predictions? In the next table, a prediction is *near* if it deviates by at most 20 %.
-# The last column is about order: of the pairs of algorithms whose predictions for a size differ by more than 20 %, it
-# counts those that were measured in the predicted order:
+# How far can you trust such predictions? In the next table, a prediction is *near* the median, or the least time, if
+# it deviates from that by at most 20 %. The last column is about order: of the pairs of algorithms whose predictions
+# for a size differ by more than 20 %, it counts those that were measured in the predicted order:
 
 show_table(*recorded.counts())
 
 # %%
 # To choose an algorithm, you need the order more than the time.
 #
-# A prediction can be off for two reasons. If something else disturbs the machine, the measurement takes longer. With
-# several ranks on a host, the prediction can be too long, because the model charges a message within a host as much
-# overhead as one between hosts.
+# With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
+# takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
+# within a host as much overhead as one between hosts.
 #
 # The model and the hosts
 # -----------------------
