@@ -41,7 +41,7 @@ Most collectives move a tensor in parts, one part in each step. If a rank read p
 shows what happens until then.
 
 A collective need not know on which thread its steps run, so it passes ``parts``, ``from``, ``write`` and ``read`` to
-a function ``run``. Usually this is ``pipeline``; a single short part can also run on the calling thread, if the other
+a function ``run``. This is ``pipeline``, except that a single short part runs on the calling thread, if the other
 ranks answer at once.
 
 The next function is an all-gather if all ranks have outputs, and a gather if only one rank has outputs:
