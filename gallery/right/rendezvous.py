@@ -47,7 +47,7 @@ waits only if the create function of its backend does, for example to exchange a
    .. listing:: gallery/right/rendezvous/late_rank.py
       :part: start
 
-   Without ``torchrun``, rank 0 waits as well, because it hosts the store and lets all ranks connect first.
+   Without ``torchrun``, rank 0 waits with any backend, because it hosts the store and lets all ranks connect first.
 """
 
 from launcher import launch, run_program
