@@ -3,8 +3,9 @@ The smallest correct backend
 ============================
 
 A backend that only moves bytes soon fails its users: ranks whose calls differ in dtype get wrong sums without an
-error, and a dead rank leaves the others waiting. The backend of this page, ``store``, raises an error in both cases.
-It runs every operation of ``torch.distributed`` for dense CPU tensors, and works between hosts.
+error, and a dead rank leaves the others waiting. The backend of this page, ``store``, raises an error in both cases,
+for a dead rank at the deadline. It runs every operation of ``torch.distributed`` for dense CPU tensors, and works
+between hosts.
 
 Everything around the data is hard, because a rank waits for others: asynchronous calls, futures, deadlines, dead
 ranks. Because this is the same for every library, it is written once, in the *frame*: headers that pip installs as
