@@ -567,7 +567,7 @@ output = run_program("releases/next_release.py", timeout=500)
 # What was verified
 # -----------------
 #
-# The extensions of this site compile with each of these releases from the same sources, with ``-Wall -Wextra``:
+# The extensions of this site compile with each release of this table from the same sources, with ``-Wall -Wextra``:
 #
 # .. csv-table::
 #    :file: releases/releases.csv
