@@ -153,7 +153,7 @@ assert fields <= described, fields - described
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
 # If a program passes no ``timeout``, the name of the backend decides. ``new_group`` and ``split_group`` follow the
-# same rule, and do not take the timeout of the parent:
+# same rule, even if the name comes from the parent, and do not take the timeout of the parent:
 #
 # * 10 minutes if ``backend`` is ``"nccl"`` (since PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or
 #   if ``backend`` is left out and ``device_id`` is a CUDA device;
