@@ -205,9 +205,9 @@ launch("five_steps/coalescing.py", ranks=2)
 # In the last line, the maximum of 1 and 2 became their sum, without an error. So coalesce only calls with the same
 # ``ReduceOp``.
 #
-# The sum comes from Python, and not from the backend: if ``dist._coalescing_manager`` collects only calls of
-# ``all_reduce``, only of ``all_gather_single``, or only of ``reduce_scatter_single``, it passes them as a single call,
-# with the ``ReduceOp`` of the first. So also override ``allreduce_coalesced`` and its relatives, which
+# The mistake is in PyTorch's Python, and not in the backend. If ``dist._coalescing_manager`` collects only calls of
+# ``all_reduce``, only of ``all_gather_single``, or only of ``reduce_scatter_single``, it passes them as a single
+# call, with the ``ReduceOp`` of the first. So also override ``allreduce_coalesced`` and its relatives, which
 # :doc:`/tutorial/every-operation` lists.
 #
 # Errors: at once or late

@@ -31,7 +31,8 @@ launch("groups_and_meshes/two_devices.py", ranks=2)
 # .. admonition:: Gloo in place of a library
 #    :collapsible: closed
 #
-#    Gloo cannot take the place of a library that is not ready, because it takes tensors of the CPU and CUDA only:
+#    While your library is not ready, gloo cannot simply take its place, because gloo takes tensors of the CPU and
+#    CUDA only:
 #
 #    .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
 #       :part: gloo

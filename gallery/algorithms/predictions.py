@@ -50,8 +50,8 @@ show_table(*recorded.counts())
 # For its predictions, the simulator knew the latency and the rate of the links. Only ``overhead`` in the line about
 # the machine, the time for each send and each receive, was fitted. It comes from a single measurement: the least time
 # in which two ranks on two hosts reduce 4 bytes. Because each rank sends once and receives once, this time is the
-# latency and twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP, and
-# a program that forwards packets.
+# latency plus twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP,
+# and a program that forwards packets.
 #
 # Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
 # worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues. In
@@ -99,7 +99,7 @@ run_program("predictions/slow_link.py")
 # fast the root can send. The barrier takes the same time for both backends, so it draws the ratios of small
 # broadcasts nearer to 1.
 #
-# The line below the tables counts the cases in which gloo is ahead by both numbers:
+# The line below the tables counts the cases in which gloo is ahead by both ratios:
 
 for hosts, ranks in recorded.COMPARED:
     show_table(*recorded.beside_gloo(hosts, ranks))

@@ -66,8 +66,8 @@ launch("sockets/four_ranks.py", ranks=4)
 #    .. listing:: extension/tcp_collectives/src/connect.hpp
 #       :part: publish
 #
-# Between two ranks, the one with the larger number opens the connection, so that they do not open two at the same
-# time. We call this rank the caller.
+# Whoever opens a connection is its *caller*. Between two ranks, that is the one with the larger number, so that there
+# is only one connection.
 #
 # Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
 # port before. So a caller first says hello with the token that the called rank has published: a random number of 128

@@ -50,8 +50,8 @@ The next function is an all-gather if all ranks have outputs, and a gather if on
    :part: all-gather
 
 Two ranks that call different operations must both get an error, and no wrong result. So in the first step, every rank
-waits for all others, even if it needs no data of theirs. Before it reads data, it compares the digests of the notes
-in all slots.
+waits for all others, even if it needs no data of theirs. Before a rank reads data, it compares the digests of the
+notes in all slots.
 
 All-reduce
 ----------

@@ -109,8 +109,8 @@ output = run_program("ship_it/data_race.py")
 # The program needs no ``LD_PRELOAD``, because all of it was compiled for the sanitizer.
 #
 # An extension needs ``LD_PRELOAD``, with the path of ``libtsan.so``. PyTorch was not compiled for the sanitizer, so
-# ThreadSanitizer cannot see PyTorch's atomic operations, and reports data races that are none. To leave out these
-# reports, set ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
+# ThreadSanitizer cannot see PyTorch's atomic operations, and reports false data races. To leave out these reports,
+# set ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
 #
 # One build for each minor release
 # --------------------------------

@@ -66,7 +66,7 @@ be correct, too, but with four, a rank never waits for its own slot as long as a
 Most collectives of ``shm`` post *one step ahead*: a rank posts step 6 when it has read step 4, so that the others
 find data while it reads step 5. Step 6 uses the slot of step 2, so all ranks must have read step 2 before.
 
-All ranks have read it, because each of them posts step 4 only after it has read step 2, and the rank that posts step
+All ranks have read step 2, because each rank posts step 4 only after it has read step 2, and the rank that posts step
 6 has read step 4 of every rank.
 
 With three slots, step 6 would use the slot of step 3, and the rank would have to wait until the slowest one had read

@@ -60,8 +60,8 @@ another has not written. In most collectives the size stands in the note, which 
 In an all-to-all, each pair of ranks may exchange a different number of bytes. So each block starts with two sizes:
 what the writer sends to this reader, and what the writer expects back.
 
-In the next worker, rank 0 sends two rows to rank 1, which expects one. The worker goes on in the next section, where
-its output begins with the error of this call:
+In the next worker, rank 0 sends two rows to rank 1, which expects one. The next section shows the rest of the worker,
+and its output, which begins with the error of this call:
 
 .. listing:: gallery/communicate/the_other_operations/messages.py
    :part: sizes

@@ -165,8 +165,9 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 
 # %%
 # A post before ``announce`` finds no sleeper, and wakes none. A post before ``sleep`` rings, but the waiting side
-# reads ``rings`` after that, and sleeps until the next ring. In ``shm``, where a sleep ends after 50 milliseconds, a
-# lost wakeup would only delay an operation now and then, which a test hardly finds.
+# reads ``rings`` after that, and sleeps until the next ring. Such a bug would be hard to find
+# in ``shm``: because a sleep there ends after 50 milliseconds, a lost wakeup would only delay an operation now and
+# then.
 #
 # The fix is the order of ``shm``: announce, read ``rings``, and look last. With this order, the wait returns in all
 # four cases.

@@ -203,8 +203,8 @@ run_program("requests_and_works/memory_given_back.py")
 # ``Call`` owns itself until the process ends. Late data can then only reach the tensors of the failed operation,
 # which a program must not use after the error.
 #
-# This leak is deliberate, because MPI may never end the request. It may hold large tensors, but a group leaks only
-# once, because the first failure ends the group.
+# This leak is deliberate, because MPI may never end the request. The leaked request may hold large tensors, but a
+# group leaks only once, because the first failure ends the group.
 #
 # Other libraries
 # ---------------

@@ -182,12 +182,13 @@ launch("start_a_library/first_group.py", ranks=3)
 #
 # The first group thus decides which processes MPI connects, once for the life of a process. A program may then
 # destroy its default group, and create another group of these processes, in which ranks are missing or have other
-# numbers. So that the new group finds its members in MPI, each rank writes to the store its number in MPI, and which
-# start of MPI gave it this number.
+# numbers. So that the new group finds its members in MPI, each rank writes two things to the store: its number in
+# MPI, and an identifier that was drawn when MPI started.
 #
-# ``mpich`` cannot connect a process that starts later, such as one rank that a launcher restarts, nor two programs
-# that share a store, because each of them has started MPI. Before it calls MPI, the backend compares the starts, so
-# all ranks raise ``MPI cannot connect processes of different starts of it``, and the other groups go on.
+# ``mpich`` cannot connect a process that starts later, such as one rank that a launcher restarts. It cannot connect
+# two programs that share a store either, because each program has started MPI itself. So the backend compares these
+# identifiers before it calls MPI. If they differ, all ranks raise ``MPI cannot connect processes of different starts
+# of it``, and the other groups go on.
 #
 # If your library connects each group anew, as with the unique ids below, neither limit exists.
 #

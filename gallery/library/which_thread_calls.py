@@ -32,9 +32,9 @@ For shared memory, let the caller of ``wait`` look for news, because a look at m
 library may not: ``MPI_Test`` must not wait for other ranks, but when a rank was killed while MPICH used TCP, the
 test of another rank did not return. So for most libraries, let one thread of the process make all calls.
 
-The second design can also have one thread for each group, as the frame does if ``can_block`` of your transport is
-true, its default. This suits a library with independent communicators, if a thread that did not start the library
-may call it.
+A form of the second design has one thread for each group instead of one for the process. The frame does so if
+``can_block`` of your transport is true, its default. This suits a library with independent communicators that any
+thread may call.
 
 Bug: a call that does not return
 --------------------------------

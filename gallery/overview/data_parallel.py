@@ -129,9 +129,9 @@ show_table(
 #
 # A step makes these calls:
 #
-# 1. The constructor has divided the parameters into groups, called *buckets*. Before the forward pass of the second
-#    step only, DDP does so anew, and rank 0 broadcasts the result in two tensors, so that all ranks use the same
-#    buckets.
+# 1. The constructor has divided the parameters into groups, called *buckets*. Once, before the forward pass of the
+#    second step, DDP divides them anew, and rank 0 broadcasts the result in two tensors, so that all ranks use the
+#    same buckets.
 # 2. If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
 #    pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
 #    batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.

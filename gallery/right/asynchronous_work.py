@@ -187,8 +187,8 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
 #       :part: callbacks
 #
-# A callback that waits for what its own thread must do hangs, because ``Future.wait`` has no timeout. So the thread
-# of a callback limits what the callback can wait for:
+# A callback that waits for what its own thread must do hangs, because ``Future.wait`` has no timeout. So what a
+# callback can wait for depends on the thread that runs it:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -99,7 +99,8 @@ launch("variants_and_groups/variants.py", ranks=2)
 # the group.
 #
 # In the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. The numbers that they scatter name
-# both ranks of the world: rank 1 sends 102 to rank 2. In the end, each rank broadcasts, with 2 as ``rootRank``:
+# the sender and the receiver by their ranks in the world: rank 1 sends 102 to rank 2. In the end, both ranks
+# broadcast, with 2 as ``rootRank``:
 #
 # .. admonition:: Roots of a group
 #    :collapsible: closed

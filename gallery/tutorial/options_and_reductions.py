@@ -152,7 +152,8 @@ assert fields <= described, fields - described
 #    * - ``enable_reconfigure``
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
-# If a program passes no ``timeout``, the name of the backend decides. ``new_group`` and ``split_group`` follow the
+# If a program passes no ``timeout``, the name of the backend decides which timeout the
+# group gets. ``new_group`` and ``split_group`` follow the
 # same rule, even if the name comes from the parent, and do not take the timeout of the parent:
 #
 # * 10 minutes if ``backend`` is ``"nccl"`` (since PyTorch 2.15, also ``"nccl-legacy"`` and NCCL's other backends), or
@@ -164,9 +165,9 @@ assert fields <= described, fields - described
 # each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
 # PyTorch 2.14.
 #
-# If a program passes ``device_id``, and ``supportsSplitting`` of the backend is true, the backend can connect at once
-# and split later groups. PyTorch calls its ``eagerConnectSingleDevice``, and ``new_group`` passes the backend of the
-# default group in ``split_from``, if the new group has the same backend.
+# If a program passes ``device_id``, and ``supportsSplitting`` of the backend is true, the backend can connect at
+# once, and later groups can be split from it. PyTorch calls its ``eagerConnectSingleDevice``, and ``new_group``
+# passes the backend of the default group in ``split_from``, if the new group has the same backend.
 #
 # To receive ``pg_options``, register the create function with ``extended_api=True``, because PyTorch otherwise drops
 # them silently. The function then gets two arguments. The second is the program's ``pg_options`` or ``None``, and the
