@@ -124,8 +124,6 @@ These names occur in all listings:
      - a condition for which ``co_await`` waits, and the ranks that it is waiting for
    * - ``Keys``
      - the store of ``init_process_group``, with a prefix that belongs to this group alone
-   * - ``Place``
-     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
 
 One method for all collectives
 ------------------------------
@@ -213,11 +211,19 @@ launch("smallest_backend/shortest_program.py", ranks=2)
 launch("smallest_backend/first_results.py", ranks=2)
 
 # %%
+# The message has not disturbed the all-reduce: both ranks have the sum 3, and rank 0 has ``[1, 1]``, the number of
+# rank 1 and its square.
+#
 # Two ``torchrun`` commands start the same worker as they would on two hosts, but both run on this one:
 
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
 # %%
+# Rank 0 has ``[3, 9]`` from rank 3, which the other ``torchrun`` started, so the ranks of both commands are in one
+# group.
+#
+# Not run here: several hosts. This page and the tests start all ranks on one host.
+#
 # The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`, and no check
 # of :doc:`/communicate/test-your-backend` fails for it.
 # :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
@@ -272,5 +278,3 @@ run_program("smallest_backend/erased_keys.py")
 #    - whether your library reduces numbers, or the frame;
 #    - how the ranks find out that their calls differ;
 #    - when memory or a key that several ranks read may be erased.
-#
-# Not run here: several hosts. This page and the tests start all ranks on one host.
