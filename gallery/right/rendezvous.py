@@ -70,6 +70,8 @@ with open("rendezvous/create_function.csv") as table:
 # because gloo connects all ranks when a group is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits
 # in the store until all ranks have created the backend.
 #
+# Not run here: ``init_process_group`` without ``torchrun`` on several ranks.
+#
 # When to connect is your decision. If your backend connects later, for example in the first collective,
 # ``init_process_group`` returns although another rank is missing. The collective must then time out with an
 # error that names the missing rank.
@@ -302,6 +304,9 @@ run_program("rendezvous/wait_with_the_lock.py")
 launch("rendezvous/meeting_of_all.py", ranks=3)
 
 # %%
+# In each list, the texts are in the order of the ranks. Those of the second list all end with ``in 2``, so no rank
+# has read a text of the first meeting.
+#
 # .. admonition:: After this page you have decided
 #
 #    - whether your backend connects when the group is created, or in the first collective;
@@ -309,5 +314,3 @@ launch("rendezvous/meeting_of_all.py", ranks=3)
 #    - which rank decides that the group starts, and which verdict counts at a deadline;
 #    - what all ranks check before a call of your library that nothing can interrupt;
 #    - where your create function releases Python's lock.
-#
-# Not run here: ``init_process_group`` without ``torchrun`` on several ranks.
