@@ -304,6 +304,9 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 launch("asynchronous_work/variance_in_a_callback.py", ranks=2)
 
 # %%
+# Both ranks print 5.25, the variance of the numbers from 0 to 7. The all-reduce of the callback has a group of its
+# own, so it cannot meet one of the ten others.
+#
 # .. admonition:: After this page you have decided
 #
 #    - whether a call of your transport can block, and so which thread drives;
