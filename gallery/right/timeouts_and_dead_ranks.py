@@ -182,6 +182,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
 # class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
 #
+# Not run here: sockets, a heartbeat, and a killed rank.
+#
 # .. admonition:: The answers of ``store``
 #    :collapsible: closed
 #
@@ -240,6 +242,9 @@ launch("timeouts_and_dead_ranks/errors.py", ranks=2)
 output = run_program("timeouts_and_dead_ranks/survivors.py")
 
 # %%
+# From step 2 on, the list lacks rank 2, and the sum is 2: ranks 0 and 1 have repeated the failed all-reduce in their
+# new group.
+#
 # .. admonition:: After this page you have decided
 #
 #    - which timeout counts: the argument of the program, or one in the options of your backend;
@@ -247,5 +252,3 @@ output = run_program("timeouts_and_dead_ranks/survivors.py")
 #    - which classes of errors your backend raises;
 #    - how a rank finds out that another one is gone, and how it tells the others why it has failed itself;
 #    - whether a group can go on after a failure.
-#
-# Not run here: sockets, a heartbeat, and a killed rank.
