@@ -47,6 +47,8 @@ assert all(equal for *_, equal in results[0]["losses"].values())
 # ranks, because the sum of two numbers does not depend on their order, and because the division by two is
 # exact, except for subnormal numbers. With three ranks neither holds; the exercise shows that for the sum.
 #
+# Not run here: dtypes other than ``float32``, and more than three ranks.
+#
 # Such a comparison must prove that it compares two backends. It is easy to compare one with itself, because
 # ``DeviceMesh`` ignores the group when it compares meshes:
 
@@ -188,6 +190,9 @@ print("with sums only, equal to store:", results[0]["forced"])
 output = launch("training/order_of_sums.py", ranks=3)
 
 # %%
+# The two backends add the fractions in different orders, so their sums are close but not equal. Those of the integers
+# have the same bits, because no addition rounds.
+#
 # With more than two ranks, compare the losses of two backends with a tolerance. The ranks of one backend must
 # still agree bit for bit on the result of an all-reduce.
 #
@@ -197,6 +202,3 @@ output = launch("training/order_of_sums.py", ranks=3)
 #    - how the comparison proves that each training has used its own backend;
 #    - which reductions your backend has, and with which error it refuses the others;
 #    - whether your create function returns a ``Backend`` or a ``ProcessGroup``.
-#
-# Not run here: dtypes other than ``float32``, and more than three ranks. The backend is now right, but slow;
-# :doc:`/communicate/a-backend-that-communicates` studies one that is fast.
