@@ -143,6 +143,9 @@ launch("variants_and_groups/roots.py", ranks=3)
 launch("variants_and_groups/split.py", ranks=3)
 
 # %%
+# Each sum is that of one new group: ranks 0 and 2 of the world both have 0 + 2, and rank 1, alone in its group, has
+# its own number.
+#
 # Tags and sources
 # ----------------
 #
@@ -156,6 +159,9 @@ launch("variants_and_groups/split.py", ranks=3)
 launch("variants_and_groups/messages.py", ranks=3)
 
 # %%
+# The message 20 with tag 6 has overtaken the message 10, which rank 1 sent first. The messages 10 and 30 have the
+# same tag, so they have arrived in their order.
+#
 # Messages do not count as collectives: they have no sequence number, and run beside the collectives. A transport must
 # therefore keep messages and collectives apart, for example with other keys, tags or connections.
 #
@@ -196,6 +202,8 @@ launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 # calls, such as NCCL, return true, and launch the messages together, as :doc:`/accelerators/five-steps`
 # shows.
 #
+# Not run here: NCCL and its group calls.
+#
 # Exercise
 # --------
 #
@@ -218,6 +226,9 @@ launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 launch("variants_and_groups/gather_other_sizes.py", ranks=2)
 
 # %%
+# On each rank, the first line is the error of ``all_gather``, and the second shows the tensors of both ranks, which
+# one all-to-all has delivered.
+#
 # .. admonition:: After this page you have decided
 #
 #    - which methods you override, and which you leave to PyTorch's defaults;
@@ -225,5 +236,3 @@ launch("variants_and_groups/gather_other_sizes.py", ranks=2)
 #    - whether your library can split a group;
 #    - what keeps messages and collectives apart;
 #    - whether a send ends when its data is copied, or only when it has been received.
-#
-# Not run here: NCCL and its group calls.
