@@ -109,6 +109,9 @@ run_program("start_a_library/dialogue.py")
 launch("start_a_library/all_reduce.py", ranks=2)
 
 # %%
+# Each rank has 3, the sum of 1 and 2, so MPI has connected the two processes. If MPI took each for the only one, the
+# ranks would still have 1 and 2.
+#
 # The process owns the library
 # ----------------------------
 #
@@ -236,6 +239,8 @@ run_program("start_a_library/early_barrier.py")
 #        put, barrier and get. PMIx defines functions and no lines of text, so a server links its library
 #      - the process, as here
 #
+# Not run here: these libraries, for which the table follows their documentation.
+#
 # .. admonition:: The start in the constructor of your transport
 #    :collapsible: closed
 #
@@ -254,5 +259,3 @@ run_program("start_a_library/early_barrier.py")
 #    - whether the first group must contain all ranks, and which error a user sees if it does not;
 #    - whether you ever finalize the library, and what you tidy up instead;
 #    - what happens if another launcher or another package has started the library.
-#
-# Not run here: these libraries, for which the table follows their documentation.
