@@ -118,6 +118,8 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 launch("requests_and_works/heads.py", ranks=2)
 
 # %%
+# Both errors name both calls, 4000 bytes on rank 0 and 8000 on rank 1, so the log of one rank shows the mismatch.
+#
 # Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
 # Decide whether your ranks compare notes in every call. This costs a message to each other rank, so with very many
@@ -228,6 +230,8 @@ run_program("requests_and_works/memory_given_back.py")
 #        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.
 #        ``fi_cq_readerr`` returns the entries of operations that have failed.
 #
+# Not run here: these libraries, for which the table follows their documentation.
+#
 # UCP, the high-level API of UCX, has no collectives, and libfabric has them only if the provider has
 # ``FI_COLLECTIVE``. Otherwise, write them as steps. Both can try to cancel an operation, with
 # ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free once the library reports its end.
@@ -238,5 +242,3 @@ run_program("requests_and_works/memory_given_back.py")
 #    - up to which size the data travels with the notes;
 #    - which calls your library can run in place, and which inputs you copy;
 #    - what owns the tensors, the counts and the requests until the library is done, also after a failure.
-#
-# Not run here: these libraries, for which the table follows their documentation.
