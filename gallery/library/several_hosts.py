@@ -151,6 +151,9 @@ run_program("several_hosts/find_the_library.py")
 #    * - the store
 #      - the address in ``--master-addr`` or ``--rdzv-endpoint``
 #
+# Two real machines were not available: the simulated hosts have separate networks, names, processes and shared
+# memory, but one kernel and one clock. RDMA networks, and NCCL and UCX in the table, were not run.
+#
 # If an interface does not exist, MPICH says so in its own words, and on some ranks only. So the extension
 # looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
 #
@@ -161,12 +164,12 @@ run_program("several_hosts/find_the_library.py")
 launch("several_hosts/no_such_interface.py", ranks=2)
 
 # %%
+# With ``fast0``, both ranks raise an error that names the interface and each rank that lacks it. MPI has not started
+# by then, so the next group can still choose another interface.
+#
 # .. admonition:: After this page you have decided
 #
 #    - which network your library uses if the environment names none;
 #    - how a user names an interface, and which error says that it does not exist;
 #    - how your tests reach the code for the network on one host;
 #    - where the loader finds the library, and whether your wheel contains it.
-#
-# Two real machines were not available: the simulated hosts have separate networks, names, processes and shared
-# memory, but one kernel and one clock. RDMA networks, and NCCL and UCX in the table, were not run.
