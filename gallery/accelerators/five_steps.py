@@ -123,6 +123,8 @@ device does both, by calling another backend, one for the CPU:
 Like a kernel, a task has addresses and sizes but owns no tensor of the program, because the destructor of a
 tensor may need Python's lock, the GIL.
 
+Not run here: NCCL.
+
 Steps 4 and 5: the event, and its users
 ---------------------------------------
 
@@ -235,6 +237,9 @@ launch("five_steps/coalescing.py", ranks=2)
 launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl: ")
 
 # %%
+# The sum of ``bool`` fails in the call itself. The different sizes become an error only in ``wait``, after the stream
+# has ended the call, and again in the next call.
+#
 # A late error reaches the program in three steps:
 #
 # 1. The library catches the exception, because an exception that left the task would fail every later wait of the
@@ -255,5 +260,3 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 #    - whether your backend coalesces calls;
 #    - which errors the call itself raises, and which come late;
 #    - where a late error is kept until ``wait`` or the watchdog finds it.
-#
-# Not run here: NCCL.
