@@ -34,6 +34,9 @@ assert outputs[0] == outputs[1]
 # sphinx_gallery_end_ignore
 
 # %%
+# The first two rows are the usual waits, and in them only a stream waits. The host waits in a barrier, with a timeout
+# or ``blocking_wait``, and where the program reads a number or synchronizes.
+#
 # While the host waits, it cannot launch the next kernels. So the general rule is that the host waits only for a
 # result that it uses itself.
 #
@@ -159,6 +162,8 @@ launch("waiting/barrier.py", ranks=2)
 # NCCL's backend
 # --------------
 #
+# Not run here: NCCL's backend, about which this page repeats its header and the documentation.
+#
 # ``ProcessGroupNCCL.hpp``, the header of ``nccl-legacy``, has the same distinctions. ``wait`` without a timeout is
 # ``synchronize``. With a timeout, ``wait`` blocks the CPU thread until the work is completed, or throws when the
 # timeout has expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks.
@@ -169,5 +174,3 @@ launch("waiting/barrier.py", ranks=2)
 #    - what ``is_completed`` promises to another stream;
 #    - whether a timeout of ``wait`` ends only the wait or also the call;
 #    - whether users get an option with which the host always waits, to find bugs.
-#
-# Not run here: NCCL's backend, about which this page repeats its header and the documentation.
