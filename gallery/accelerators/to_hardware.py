@@ -287,10 +287,18 @@ from launcher import launch
 launch("to_hardware/first_checks.py", ranks=2)
 
 # %%
+# Every line begins with ``right``, so each check has seen the late numbers. A check with another result prints
+# ``WRONG`` instead.
+#
 # Without gates, a check finds a bug only if the stream is late enough. Measure how long ``late_numbers``
 # takes on your device. If the host needs longer to launch the rest of a check, let ``late_numbers`` add more often.
 # Then run the suite of :doc:`/communicate/test-your-backend` with ``--device``, which also covers items 7 and 8 of
 # the list, and train as :doc:`training-on-a-device` does.
+#
+# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
+# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
+# The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
+# 2.15 comes with.
 #
 # What a simulation cannot show
 # -----------------------------
@@ -327,8 +335,3 @@ launch("to_hardware/first_checks.py", ranks=2)
 #    - which reductions your library has, and which a kernel adds or ``can_reduce`` refuses;
 #    - which call of your library ends a collective that hangs, and which thread may make it;
 #    - how long ``late_numbers`` must take on your device, so that the checks find a bug.
-#
-# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
-# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
-# The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
-# 2.15 comes with.
