@@ -2,10 +2,10 @@
 Collectives in steps
 ====================
 
-This page implements two collectives of ``shm`` on the step protocol. You decide what each rank writes and reads in
-each step, and which rank adds which numbers, in which order. If two ranks add in different orders, their sums can
-differ, and with DDP the copies of a model drift apart silently. A new algorithm for messages needs none of this:
-:doc:`/algorithms/collectives-from-messages` shows how to write one.
+If two ranks add the same numbers in different orders, their sums can differ, and with DDP the copies of a model drift
+apart silently. So this page implements two collectives of ``shm`` on the step protocol, and you decide what each rank
+writes and reads in each step, and which rank adds which numbers, in which order. A new algorithm for messages needs
+none of this: :doc:`/algorithms/collectives-from-messages` shows how to write one.
 
 .. diagram:: communicate/build_a_collective/diagram
 
@@ -98,6 +98,9 @@ launch("build_a_collective/all_reduce_in_steps.py", ranks=2, show=False)
 # sphinx_gallery_end_ignore
 
 # %%
+# Every line ends with ``True``: both ways, one step for 10 numbers and shared work for 100,000, give all four ranks
+# the same bits.
+#
 # Bug: each rank begins the sum with its own number
 # -------------------------------------------------
 #
