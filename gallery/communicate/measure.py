@@ -44,6 +44,9 @@ output = launch("measure/take_turns.py", ranks=2, show=False)
 #
 #    .. listing:: gallery/communicate/measure/take_turns.txt
 #
+# In these lines, the upper quartile of ``shm`` is below the lower quartile of gloo, so you may believe the difference
+# if other runs show it, too.
+#
 # A single call can be shorter than a disturbance, so take as many calls for one sample as fit into 10 milliseconds.
 # The quartiles of one run do not show how much the next run differs, so repeat the measurement in several runs of
 # new processes. Publish the range of these runs, and name the machine. ``make bench-backend`` measures the backends
@@ -65,6 +68,8 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 # The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the clock
 # stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as :doc:`/accelerators/waiting`
 # shows. There, also synchronize the device before each of the two readings of the clock.
+#
+# Not run here: a measurement on an accelerator.
 #
 # Latency and bandwidth
 # ---------------------
@@ -138,6 +143,9 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 # For FSDP2, the floor may be a little too high, because it contains the copies that ``fake`` makes. On two ranks, the
 # ranges of ``shm`` and of this floor overlap, so the measurement does not show what ``shm`` costs there.
 #
+# A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When your backend is right
+# and fast, :doc:`ship-it` makes a release of it.
+#
 # Exercise
 # --------
 #
@@ -164,8 +172,3 @@ output = run_program("measure/line_through_two_points.py")
 # %%
 # Where the line leaves the range of the runs, two numbers do not describe the backend, so
 # measure more sizes there instead of interpolating.
-#
-# A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When your backend is right
-# and fast, :doc:`ship-it` makes a release of it.
-#
-# Not run here: a measurement on an accelerator.
