@@ -117,6 +117,9 @@ output = launch("share_memory/options_differ.py", ranks=2)
 output = launch("share_memory/another_host.py", ranks=2)
 
 # %%
+# The line of rank 1 names both places: its own, here shortened to ``...``, and that of rank 0. Rank 0 reads the same
+# reason, so in a real group both ranks raise it.
+#
 # Who removes the memory
 # ----------------------
 #
@@ -162,6 +165,9 @@ output = run_program("share_memory/killed_ranks.py")
 output = launch("share_memory/memory_that_was_meant.py", ranks=2)
 
 # %%
+# All ranks now have the same memory. :doc:`lay-out-the-memory` makes sure that its pages exist when a rank
+# uses them, and gives each rank its parts.
+#
 # .. admonition:: After this page you have decided
 #
 #    - what the ranks share, and what removes it when all of them are killed;
@@ -169,6 +175,3 @@ output = launch("share_memory/memory_that_was_meant.py", ranks=2)
 #    - how a rank recognizes the memory that was meant, before and after it maps it;
 #    - which differences of versions and options lead to an error when a group is formed;
 #    - how ranks that cannot share memory learn of it.
-#
-# All ranks now have the same memory. :doc:`lay-out-the-memory` makes sure that its pages exist when a rank
-# uses them, and gives each rank its parts.
