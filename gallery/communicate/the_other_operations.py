@@ -192,6 +192,12 @@ launch("the_other_operations/errors.py", ranks=2, show=False)
 output = run_program("the_other_operations/endless_wait.py")
 
 # %%
+# ``wait_for_counter`` never notices that the process was killed. ``wait_for_process`` raises one error for the killed
+# process and another for the stopped one, so the caller can tell them apart.
+#
+# With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
+# they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.
+#
 # Exercise
 # --------
 #
@@ -214,6 +220,9 @@ output = run_program("the_other_operations/endless_wait.py")
 output = launch("the_other_operations/too_many_messages.py", ranks=2)
 
 # %%
+# The two sends that have ended are those whose messages ``shm`` keeps. The last line shows that one receive with
+# tag 5 makes enough room for the short message.
+#
 # .. admonition:: After this page you have decided
 #
 #    - what a rank writes and reads in each collective, and for whom it waits;
@@ -221,6 +230,3 @@ output = launch("the_other_operations/too_many_messages.py", ranks=2)
 #    - how many bytes of unexpected messages a rank keeps, and what the sender then does;
 #    - how a rank learns that another one is dead, without a connection;
 #    - who writes the reason of a failure, so that all ranks report the same.
-#
-# With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
-# they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.
