@@ -87,6 +87,9 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
+# The first line of each rank shows that your build ran, because only the dummy turns ones into zeros. The lines with
+# ``[2.0, 2.0]`` come from gloo, as step 4 explains.
+#
 # ``pip`` compiles the C++ and installs the package, which takes about a minute. Then ``torchrun`` starts the
 # program once for each rank. You can ignore its warning about ``OMP_NUM_THREADS``.
 #
@@ -233,6 +236,8 @@ temporary.cleanup()
 #
 # The sums in the output come from gloo. With a GPU, each rank also prints the zeros of the dummy.
 #
+# Not run here: the program on a computer with a GPU.
+#
 # More on step 4: :doc:`step-4-several-ranks`, :doc:`step-4-unimplemented-collective`,
 # :doc:`step-4-dispatch-by-device`.
 #
@@ -242,5 +247,3 @@ temporary.cleanup()
 #    - A library or a transport for CPU memory: :doc:`/right/smallest-backend`, then :doc:`next-steps`.
 #    - An algorithm: :doc:`/right/smallest-backend`, then :doc:`/communicate/index`.
 #    - A training program: :doc:`/overview/map`, and if it hangs, :doc:`/communicate/debug`.
-#
-# Not run here: the program on a computer with a GPU.
