@@ -76,6 +76,9 @@ assert fields <= described, fields - described
 # sphinx_gallery_end_ignore
 
 # %%
+# Read the column of the reduction that your program needs. ``PREMUL_SUM``, for example, never names gloo, so a
+# program that requests it gets an error from gloo.
+#
 # Let your backend, too, raise an error for what it lacks, because a wrong result goes unnoticed.
 # :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
 #
@@ -88,6 +91,8 @@ assert fields <= described, fields - described
 #
 #    .. listing:: gallery/tutorial/options_and_reductions/reductions.py
 #       :part: reductions
+#
+# Not run here: NCCL, and the features in the first table.
 #
 # Options of a call
 # -----------------
@@ -220,5 +225,3 @@ assert fields <= described, fields - described
 #
 # Since PyTorch 2.14, ``split_group`` without ``pg_options`` gives the new group a copy of its parent's options, which
 # ``clone`` of your class makes: :ref:`copied-options`.
-#
-# Not run here: NCCL, and the features in the first table.
