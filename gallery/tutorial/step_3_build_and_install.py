@@ -2,6 +2,9 @@
 Step 3: Build and install the extension
 =======================================
 
+A package often compiles slowly, and one that was installed can still fail at its import, for example because it was
+compiled for another PyTorch.
+
 This page says more about the package than :doc:`four-steps`: which flags make it compile quickly, and what to
 check if the installation fails. It ends with a quicker way while you change the code often.
 
@@ -174,6 +177,8 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
 # * ``ImportError: libc10.so: cannot open shared object file``: a program imported a
 #   compiled module before ``torch``. The package above imports ``torch`` itself.
 #
+# Not run here: the failures of the list, and a build with a CUDA toolkit.
+#
 # Compile at run time
 # -------------------
 #
@@ -220,4 +225,5 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# Not run here: the failures of the list, and a build with a CUDA toolkit.
+# The zeros come from the module that ``load`` has compiled. When the C++ seldom changes any more, install the package
+# again, so that no job has to wait for the compiler.
