@@ -146,3 +146,7 @@ dist.destroy_process_group()
 from launcher import launch
 
 launch("step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py", ranks=2)
+
+# %%
+# ``[3.0, 3.0]`` can only come from gloo, because the dummy would leave zeros. To test a group with several backends,
+# choose such numbers, so that each result names the backend that ran.
