@@ -178,3 +178,7 @@ except RuntimeError as error:
 
 dist.destroy_process_group()
 print("initialized:", dist.is_initialized())
+
+# %%
+# ``False`` means that no default group is left, so the process can call ``init_process_group`` again, with the same
+# backend or with another one.
