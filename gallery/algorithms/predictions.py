@@ -38,7 +38,8 @@ for hosts, ranks in recorded.PREDICTED:
 show_table(*recorded.counts())
 
 # %%
-# To choose an algorithm, you need the order more than the time.
+# To choose an algorithm, you need the order more than the time. Two equal numbers under ``orders`` mean that no such
+# pair was measured in the other order.
 #
 # With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
 # takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
@@ -85,6 +86,9 @@ run_program("predictions/slow_link.py")
 # sphinx_gallery_end_ignore
 
 # %%
+# The first line shows the latency, which even a single byte takes. In the second line, the 52 milliseconds that 64
+# KiB take at 10 Mbit/s are added to it.
+#
 # ``tcp`` and gloo
 # ----------------
 #
@@ -174,6 +178,8 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # and the simulator know it. Add its name to ``ALGORITHMS`` in ``tools/bench_algorithms.py``. Then ``make
 # bench-algorithms`` builds ``tcp``, measures for about ten minutes, and writes the file from which this page is made.
 #
+# Not run here: ``make bench-algorithms`` itself, rings in shared memory, and real networks between machines.
+#
 # On your own machines, let one program compare groups of ``tcp`` whose options name different ``algorithms``, as in
 # :doc:`your-own-algorithm`. For a prediction, measure two ranks on two hosts: an all-reduce of 4 bytes gives the
 # latency and twice the overhead together. An all-reduce of 64 MiB gives the rate, because the tensor crosses the link
@@ -184,5 +190,3 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 #    - which latency, rate and overhead stand for your machines, and from which measurement they come;
 #    - how far you trust a predicted time, and from which difference on an order;
 #    - what you measure in any case: one host, many senders to one, small messages on busy processors.
-#
-# Not run here: ``make bench-algorithms`` itself, rings in shared memory, and real networks between machines.
