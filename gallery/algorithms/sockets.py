@@ -135,6 +135,9 @@ launch("sockets/connections.py", ranks=4)
 # of any group in the frame: one moves data while the program computes, one calls back, and one watches the other
 # ranks. Their number does not grow with the ranks, because no thread belongs to a connection.
 #
+# The lines with ``busy`` prove that the ranks sleep while rank 1 is late, because a thread that polled would use its
+# processor for two seconds.
+#
 # Nonblocking sockets
 # -------------------
 #
@@ -224,6 +227,9 @@ launch("sockets/connections.py", ranks=4)
 launch("sockets/too_much_sent.py", ranks=2)
 
 # %%
+# The last line shows that the receiver stores no more than 32 of the 256 MiB. Most of the bytes are still in the
+# tensors of rank 0, so none of its sends has ended.
+#
 # The all-reduce has overtaken 256 MiB on another connection. In return, a long ``send`` ends only when the other
 # rank receives. Two ranks that both call ``dist.send`` before ``dist.recv`` therefore wait for each other, as in MPI;
 # ``isend`` avoids that.
@@ -262,6 +268,9 @@ run_program("sockets/two_hosts.py")
 # The losses fall, and they are the same with both backends. They are compared with a tolerance, because two backends
 # may add four numbers in different orders.
 #
+# Not run here: strangers that call while the ranks meet, and IPv6, both of which only the tests of the backend run;
+# networks between real machines; and the libraries of the table, which follows their documentation.
+#
 # Exercise
 # --------
 #
@@ -282,6 +291,3 @@ run_program("sockets/two_hosts.py")
 #    - which messages must not wait for others, and so how many connections two ranks have;
 #    - on which descriptor a thread sleeps, and what wakes it;
 #    - where a message stays that no rank has asked for.
-#
-# Not run here: strangers that call while the ranks meet, and IPv6, both of which only the tests of the backend run;
-# networks between real machines; and the libraries of the table, which follows their documentation.
