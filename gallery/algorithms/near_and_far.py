@@ -71,6 +71,9 @@ print_table(table, time_and_choice, across="hosts")
 # host does no message need the card. Near-first halving hardly changes, because with ``r`` ranks on a host, each rank
 # exchanges only ``1/r`` of the tensor with other hosts.
 #
+# Not run here: hosts with several cards, networks whose switches are slower than the cards, and shared memory between
+# the ranks of a host, about which :doc:`predictions` has more.
+#
 # Two levels
 # ----------
 #
@@ -160,8 +163,9 @@ assert table[2]["between"] == table[0]["between"] and table[3]["between"] == tab
 # sphinx_gallery_end_ignore
 
 # %%
-# All results are right, so no test of results finds this bug, and only the bytes between hosts show it. ``two_level``
-# and ``two_level_shares`` ask ``net.host``, so the numbers of the ranks do not matter to these algorithms.
+# All results are right, so no test of results finds this bug. Only the last line shows it: ``dealt`` sends as many
+# bytes between hosts as ``halving``, and is as slow. ``two_level`` and ``two_level_shares`` ask ``net.host``, so the
+# numbers of the ranks do not matter to these algorithms.
 #
 # Exercise
 # --------
@@ -184,11 +188,10 @@ row = table[-1]
 print(f"{row['algorithm']:13}{row['time']:>6} us, {between(row):>8} between hosts")
 
 # %%
+# The bytes and the time are those of ``halving_near`` again, although the numbers of the ranks have not changed.
+#
 # .. admonition:: After this page you have decided
 #
 #    - whether your algorithm relies on the numbers of the ranks, or asks ``net.host``;
 #    - which algorithm reduces small, middle and large tensors on your links;
 #    - what runs if the hosts have different numbers of ranks.
-#
-# Not run here: hosts with several cards, networks whose switches are slower than the cards, and shared memory between
-# the ranks of a host, about which :doc:`predictions` has more.
