@@ -82,6 +82,8 @@ with tempfile.TemporaryDirectory() as folder:
         print(error)
 
 # %%
+# The check fails in its first run with data, which has a single rank, and the error names the wrong element.
+#
 # Training with DDP would not find this bug, because DDP requests ``SUM`` and divides itself. A program that
 # requests ``AVG`` would get wrong averages, and no error.
 #
@@ -225,6 +227,8 @@ for name in ["ring", "grid"]:
 # derived from ``MessageTransport``, whose ``collective`` sends each all-reduce to servers, and leaves all else to
 # its base.
 #
+# Not run here: ``tcp`` with more than four ranks, and servers outside a group.
+#
 # Exercise
 # --------
 #
@@ -247,10 +251,10 @@ names = "algorithm=doubling,grid,grid_if_large"
 print(simulate(names, "ranks=1000", "bytes=8,16777216", headers=[header]))
 
 # %%
+# For either size, ``grid_if_large`` takes exactly as long as the faster of the other two.
+#
 # .. admonition:: After this page you have decided
 #
 #    - which of the existing algorithms yours must beat, and with how many ranks and bytes;
 #    - whether it may add in any order that is the same on all ranks;
 #    - which sizes it leaves to others.
-#
-# Not run here: ``tcp`` with more than four ranks, and servers outside a group.
