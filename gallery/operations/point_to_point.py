@@ -27,6 +27,8 @@ from launcher import launch
 launch("point_to_point/blocking_messages.py", ranks=2)
 
 # %%
+# The line of rank 1 shows that each number has arrived with the tag under which rank 0 sent it.
+#
 # Deadlock: two sends that wait for each other
 # --------------------------------------------
 #
@@ -76,12 +78,17 @@ launch("point_to_point/deadlock.py", ranks=2)
 launch("point_to_point/no_deadlock.py", ranks=2)
 
 # %%
+# In all six lines, a rank has received the number of the other rank, so none of the three ways deadlocks.
+#
 # The order in a batch
 # --------------------
 #
 # How a batch runs depends on the backend. A backend that supports coalescing, such as NCCL, gets the operations of a
 # batch as one group. Gloo does not support coalescing, so ``batch_isend_irecv`` starts the operations one by one, in
 # the order of the list, and waits for none.
+#
+# Not run here: NCCL. Its default timeout is a constant of PyTorch, and the rest of what this page says
+# about it is from PyTorch's documentation and code.
 #
 # With either kind of backend, the order of a send and a receive in the list does not matter, but the order
 # of two messages in the same direction does. Here rank 1 names its tensors in the opposite order, so it
@@ -92,5 +99,5 @@ launch("point_to_point/no_deadlock.py", ranks=2)
 launch("point_to_point/batch_order.py", ranks=2)
 
 # %%
-# Not run here: NCCL. Its default timeout is a constant of PyTorch, and the rest of what this page says
-# about it is from PyTorch's documentation and code.
+# The first message, 1, is now in the second tensor, and no error reports it. So when you build such lists, keep the
+# same order of messages on both ranks.
