@@ -58,6 +58,8 @@ from launcher import launch, run_program
 run_program("process_groups/spawned_group.py")
 
 # %%
+# Both lines have the sum 3, of 1 from rank 0 and 2 from rank 1, so the ranks have met in both ways.
+#
 # This program runs on one machine, so ``localhost`` is enough. On several nodes, replace it with a name or
 # an address of rank 0's node that the other nodes can reach.
 #
@@ -104,6 +106,8 @@ print("add:", store.add("counter", 1), store.add("counter", 1))
 # sphinx_gallery_end_ignore
 
 # %%
+# ``get`` returns bytes, even if the program has set a text, and ``add`` returns the number after the addition.
+#
 # ``get`` waits for a key that is not there yet, at most for the timeout of the store. ``wait`` does the
 # same, and you can give it a shorter timeout:
 
@@ -160,6 +164,8 @@ except dist.DistStoreError as error:
 #      - ``ucc``
 #      - experimental; only where it was compiled in
 #
+# Not run here: ``TORCH_DIST_INIT_BARRIER``, and the libraries of the table other than gloo.
+#
 # If a program has tensors on CPUs and on GPUs, use both backends in one group, as ``"cpu:gloo,cuda:nccl"``. If your
 # hardware or library is missing here, look for a package: packages add support by registering a
 # backend of their own. The :doc:`tutorial </tutorial/basics>` shows how to write one.
@@ -196,11 +202,12 @@ for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
 launch("process_groups/sub_groups.py", ranks=4)
 
 # %%
+# The last column shows that only members contribute: the sum over the world is 6 everywhere, but 2 over ranks 0 and 2,
+# and 4 over ranks 1 and 3.
+#
 # The end of a group
 # ------------------
 #
 # If a rank just exits, other ranks may hang in the middle of a collective. So call ``destroy_process_group`` in every
 # rank at the end of the program, once for each ``init_process_group``. It shuts the backend down, and PyTorch lets go
 # of the group.
-#
-# Not run here: ``TORCH_DIST_INIT_BARRIER``, and the libraries of the table other than gloo.
