@@ -38,8 +38,8 @@ for hosts, ranks in recorded.PREDICTED:
 show_table(*recorded.counts())
 
 # %%
-# To choose an algorithm, you need the order more than the time. Two equal numbers under ``orders`` mean that no such
-# pair was measured in the other order.
+# To choose an algorithm, you need the order more than the time. Two equal numbers under ``orders`` mean that every
+# pair was measured in the predicted order.
 #
 # With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
 # takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
@@ -86,8 +86,8 @@ run_program("predictions/slow_link.py")
 # sphinx_gallery_end_ignore
 
 # %%
-# The first line shows the latency, which even a single byte takes. In the second line, the 52 milliseconds that 64
-# KiB take at 10 Mbit/s are added to it.
+# The first line shows that even a single byte takes as long as the latency. For 64 KiB, the second line adds the 52
+# milliseconds that these bytes need at 10 Mbit/s.
 #
 # ``tcp`` and gloo
 # ----------------
