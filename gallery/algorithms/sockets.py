@@ -227,8 +227,8 @@ launch("sockets/connections.py", ranks=4)
 launch("sockets/too_much_sent.py", ranks=2)
 
 # %%
-# The last line shows that the receiver stores no more than 32 of the 256 MiB. Most of the bytes are still in the
-# tensors of rank 0, so none of its sends has ended.
+# The last line shows that rank 1 stores no more than 32 of the 256 MiB. Most of the bytes are still in the tensors of
+# rank 0, so none of its sends has ended, as the first line says.
 #
 # The all-reduce has overtaken 256 MiB on another connection. In return, a long ``send`` ends only when the other
 # rank receives. Two ranks that both call ``dist.send`` before ``dist.recv`` therefore wait for each other, as in MPI;
