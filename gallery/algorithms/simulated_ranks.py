@@ -110,7 +110,7 @@ broadcast = "operation=broadcast", "algorithm=binomial"
 print(simulate(*broadcast, "ranks=2", "hosts=2", "bytes=8,1048576"))
 
 # %%
-# The column ``time`` confirms both: 5.4 microseconds for 8 bytes, and for 1 MiB the sum 5.4 + 20.97, rounded.
+# The column ``time (us)`` confirms the sums: 5.4 for 8 bytes, and for 1 MiB 5.4 + 20.97, rounded to 26.4.
 #
 # Within a host, a message uses no card, so it is only two events. It has a lower latency and, by default, also a lower
 # rate, because the sender copies memory.
