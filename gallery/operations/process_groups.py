@@ -202,8 +202,8 @@ for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
 launch("process_groups/sub_groups.py", ranks=4)
 
 # %%
-# The last column shows that only members contribute: the sum over the world is 6 everywhere, but 2 over ranks 0 and 2,
-# and 4 over ranks 1 and 3.
+# The last number of each line shows that only members contribute: it is 2 for ranks 0 and 2, and 4 for ranks 1 and
+# 3, whereas the sum over the world is 6 for all.
 #
 # The end of a group
 # ------------------
