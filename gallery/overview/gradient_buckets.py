@@ -2,7 +2,8 @@
 DDP's gradient buckets
 ======================
 
-``DistributedDataParallel`` (DDP) hides the time of its all-reduces behind the backward pass. This page
+A program that averages its gradients only after the backward pass makes the devices wait for the network in every
+step. So ``DistributedDataParallel`` (DDP) hides the time of its all-reduces behind the backward pass. This page
 shows when it communicates, how the size of its buckets changes that, how to make fewer all-reduces or send
 fewer bytes, and how to average gradients or parameters without DDP.
 
@@ -157,6 +158,8 @@ show_section(output, "accumulate")
 #    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two or more buckets,
 #    the hook can hang, because its callbacks block both of gloo's threads, which would run the next all-reduces.
 #
+# Not run here: compressed gradients.
+#
 # Gradients averaged without DDP
 # ------------------------------
 #
@@ -193,5 +196,3 @@ show_section(output, "parameters")
 # Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
 # the average of the updates is the update with the average gradient. Adam divides by a measure of the
 # gradients, which differs from rank to rank, so its result is another one.
-#
-# Not run here: compressed gradients.
