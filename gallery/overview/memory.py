@@ -123,6 +123,9 @@ show_table(
 )
 
 # %%
+# The last column shows who needs to split more: the training state of ``DistributedDataParallel`` exceeds a device of
+# 80 GB, and the states of all other rows fit.
+#
 # The table assumes an even division. :doc:`sharded-training` counts the elements for the first three
 # features, and :doc:`tensor-and-pipeline-parallel` shows the parts of the other two. The activations
 # differ too:
@@ -183,9 +186,9 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # before the first collective of the step. When DDP has already started to reduce buckets, all ranks must restart, as
 # :doc:`elastic` shows.
 #
+# Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
+# whose memory is used up.
+#
 # When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``, which
 # the process cannot catch. ``torchrun`` reports the signal, and the log of the kernel, ``dmesg``, says whether
 # a lack of memory was the reason.
-#
-# Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
-# whose memory is used up.
