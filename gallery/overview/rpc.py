@@ -153,6 +153,12 @@ launch(
 # The table still exists after the driver has released its RRef, and disappears with the last RRef. The
 # gradient and the loss are those of one process.
 #
+# RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain calls
+# support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to
+# those of the other.
+#
+# Not run here: RPC with CUDA tensors.
+#
 # Asynchronous parameter server
 # -----------------------------
 #
@@ -313,9 +319,3 @@ launch("rpc/with_ddp.py", ranks=3)
 # %%
 # The layer, which DDP keeps equal, and the table have the values that one process computes. The trainers have
 # different losses, because they look up different rows.
-#
-# RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain calls
-# support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to
-# those of the other.
-#
-# Not run here: RPC with CUDA tensors.
