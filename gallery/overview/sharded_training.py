@@ -153,6 +153,8 @@ show_section(tables, "calls")
 # The backward pass gathers layer 1 so early because FSDP2 *prefetches*: it requests the parameters that the backward
 # pass needs next before it computes the current gradients, so that the transfer overlaps the computation.
 #
+# Not run here: GPUs, several nodes, and parameters outside the layers.
+#
 # If you write a backend, :doc:`/tutorial/what-a-backend-needs` says which of its methods each operator of the table
 # reaches. The reductions differ, too: DDP divides by the number of ranks itself, before it requests a sum, whereas
 # FSDP2 requests the operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides.
@@ -171,6 +173,8 @@ show_section(tables, "calls")
 show_section(tables, "types")
 
 # %%
+# Both lines have the all-gather in ``bfloat16``, so ``reduce_dtype`` changes only the reduce-scatter.
+#
 # The shards that the optimizer updates stay in ``float32``, and so do their gradients. Set ``reduce_dtype``
 # yourself, because its default has changed. A reduce-scatter in ``bfloat16`` moves half as many bytes, but
 # rounds the sum of the gradients, and loses more precision with more ranks.
@@ -194,5 +198,3 @@ show_section(tables, "types")
 #   ``fully_shard``.
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
-#
-# Not run here: GPUs, several nodes, and parameters outside the layers.
