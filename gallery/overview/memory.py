@@ -123,8 +123,8 @@ show_table(
 )
 
 # %%
-# The last column shows who needs to split more: the training state of ``DistributedDataParallel`` exceeds a device of
-# 80 GB, and the states of all other rows fit.
+# In the last column, only ``DistributedDataParallel`` exceeds a device of 80 GB, because it splits nothing of the
+# training state.
 #
 # The table assumes an even division. :doc:`sharded-training` counts the elements for the first three
 # features, and :doc:`tensor-and-pipeline-parallel` shows the parts of the other two. The activations
