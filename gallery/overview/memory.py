@@ -123,7 +123,7 @@ show_table(
 )
 
 # %%
-# In the last column, only ``DistributedDataParallel`` exceeds a device of 80 GB, because it splits nothing of the
+# In the last column, only ``DistributedDataParallel`` exceeds a device of 80 GB, because it splits none of the
 # training state.
 #
 # The table assumes an even division. :doc:`sharded-training` counts the elements for the first three
