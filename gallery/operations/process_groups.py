@@ -58,7 +58,7 @@ from launcher import launch, run_program
 run_program("process_groups/spawned_group.py")
 
 # %%
-# Both lines have the sum 3, of 1 from rank 0 and 2 from rank 1, so the ranks have met in both ways.
+# Both lines have the sum 3, which is 1 from rank 0 plus 2 from rank 1, so the ranks have met in both ways.
 #
 # This program runs on one machine, so ``localhost`` is enough. On several nodes, replace it with a name or
 # an address of rank 0's node that the other nodes can reach.
