@@ -123,8 +123,6 @@ device does both, by calling another backend, one for the CPU:
 Like a kernel, a task has addresses and sizes but owns no tensor of the program, because the destructor of a
 tensor may need Python's lock, the GIL.
 
-Not run here: NCCL.
-
 Steps 4 and 5: the event, and its users
 ---------------------------------------
 
@@ -260,3 +258,5 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 #    - whether your backend coalesces calls;
 #    - which errors the call itself raises, and which come late;
 #    - where a late error is kept until ``wait`` or the watchdog finds it.
+#
+# Not run here: NCCL.

@@ -115,8 +115,6 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# Not run here: NCCL's backend. The worker with ``lazy_bucket_allocation`` was run by hand.
-#
 # NCCL's futures behave in the same way. According to the docstring of ``Work.get_future``, ``fut.wait()`` "does not
 # wait for the entire operation to complete on GPU", ``fut.done()`` says only "whether the operation has been
 # enqueued", and a callback runs in a stream of its own.
@@ -127,3 +125,5 @@ launch("futures/devices_in_ddp.py", ranks=2)
 #    - how a program that waits only for futures learns of a late error;
 #    - whether you write ``getFutureResult``;
 #    - which test compares the weights of all ranks after DDP, with the communication held.
+#
+# Not run here: NCCL's backend. The worker with ``lazy_bucket_allocation`` was run by hand.

@@ -103,8 +103,6 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # does not: it has the ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, and which starts a new
 # group.
 #
-# Not run here: NCCL, and a library that reuses connections in a split.
-#
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
 #
@@ -203,3 +201,5 @@ launch(
 #    - whether your create function splits the parent, and what ``perform_nocolor_split`` then does;
 #    - which calls of a group share a stream;
 #    - whether you serve tags and receives from any rank, or refuse them.
+#
+# Not run here: NCCL, and a library that reuses connections in a split.

@@ -156,8 +156,6 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# Not run here: NCCL's backend.
-#
 # According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, a ``TensorShelf`` stashes the tensors of asynchronous calls "between
 # op call and ``work.wait()``" so that the allocator cannot recycle them, and the backend thereby achieves
 # safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for, it
@@ -170,3 +168,5 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 #    - on which thread the tensors are destroyed, because that may need the GIL;
 #    - how the temporary tensors of your backend are kept;
 #    - how your documentation names the limit, a ``wait`` on a stream that does not own the memory.
+#
+# Not run here: NCCL's backend.

@@ -36,8 +36,6 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # Before your backend promises that groups need no common order, find out whether your device can always run two
 # collectives at once. :doc:`to-hardware` says why some cannot.
 #
-# Not run here: NCCL's backend, and a device that cannot run two collectives at once.
-#
 # What the program must order
 # ---------------------------
 #
@@ -176,3 +174,5 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 #    - what your backend does after the first error, and what it tells a program that never waits again;
 #    - what frees a stream in which a call waits for a dead rank;
 #    - how long the end of a group waits for open calls.
+#
+# Not run here: NCCL's backend, and a device that cannot run two collectives at once.

@@ -115,8 +115,6 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # Begin such a measurement with ``torch.profiler``, which shows kernels and collectives on their streams with
 # their times, if the device registers a profiler as ``sim`` does.
 #
-# Not run here: NCCL's backend, and kernels of an accelerator side by side.
-#
 # NCCL's backend
 # --------------
 #
@@ -131,3 +129,5 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 #    - whether a pool limits the number of streams;
 #    - which test looks at the order of tasks, because values are right either way;
 #    - how you measure on your hardware what overlap gains.
+#
+# Not run here: NCCL's backend, and kernels of an accelerator side by side.

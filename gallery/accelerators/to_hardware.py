@@ -295,11 +295,6 @@ launch("to_hardware/first_checks.py", ranks=2)
 # Then run the suite of :doc:`/communicate/test-your-backend` with ``--device``, which also covers items 7 and 8 of
 # the list, and train as :doc:`training-on-a-device` does.
 #
-# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
-# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
-# The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
-# 2.15 comes with.
-#
 # What a simulation cannot show
 # -----------------------------
 #
@@ -335,3 +330,8 @@ launch("to_hardware/first_checks.py", ranks=2)
 #    - which reductions your library has, and which a kernel adds or ``can_reduce`` refuses;
 #    - which call of your library ends a collective that hangs, and which thread may make it;
 #    - how long ``late_numbers`` must take on your device, so that the checks find a bug.
+#
+# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
+# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
+# The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
+# 2.15 comes with.

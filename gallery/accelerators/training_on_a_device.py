@@ -149,9 +149,6 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #   (``cudaThreadExchangeStreamCaptureMode``).
 # - Keep the memory of captured calls as long as the graph, which uses the same addresses in each replay.
 #
-# Not run here: hardware, graphs, more than two ranks, and offload to the CPU. The size of the registry was read by hand, with
-# ``_get_work_registry_size``.
-#
 # What does not work
 # ------------------
 #
@@ -192,3 +189,6 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 #    - how the watchdog learns of captured calls;
 #    - which unsupported features raise an error that says what to do instead;
 #    - with which tolerance you compare losses, and how you see that all ranks still have equal bits.
+#
+# Not run here: hardware, graphs, more than two ranks, and offload to the CPU. The size of the registry was read by hand, with
+# ``_get_work_registry_size``.

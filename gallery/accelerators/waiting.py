@@ -162,8 +162,6 @@ launch("waiting/barrier.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# Not run here: NCCL's backend, about which this page repeats its header and the documentation.
-#
 # ``ProcessGroupNCCL.hpp``, the header of ``nccl-legacy``, has the same distinctions. ``wait`` without a timeout is
 # ``synchronize``. With a timeout, ``wait`` blocks the CPU thread until the work is completed, or throws when the
 # timeout has expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks.
@@ -174,3 +172,5 @@ launch("waiting/barrier.py", ranks=2)
 #    - what ``is_completed`` promises to another stream;
 #    - whether a timeout of ``wait`` ends only the wait or also the call;
 #    - whether users get an option with which the host always waits, to find bugs.
+#
+# Not run here: NCCL's backend, about which this page repeats its header and the documentation.

@@ -71,9 +71,6 @@ print_table(table, time_and_choice, across="hosts")
 # host does no message need the card. Near-first halving hardly changes, because with ``r`` ranks on a host, each rank
 # exchanges only ``1/r`` of the tensor with other hosts.
 #
-# Not run here: hosts with several cards, networks whose switches are slower than the cards, and shared memory between
-# the ranks of a host, about which :doc:`predictions` has more.
-#
 # Two levels
 # ----------
 #
@@ -195,3 +192,6 @@ print(f"{row['algorithm']:13}{row['time']:>6} us, {between(row):>8} between host
 #    - whether your algorithm relies on the numbers of the ranks, or asks ``net.host``;
 #    - which algorithm reduces small, middle and large tensors on your links;
 #    - what runs if the hosts have different numbers of ranks.
+#
+# Not run here: hosts with several cards, networks whose switches are slower than the cards, and shared memory between
+# the ranks of a host, about which :doc:`predictions` has more.

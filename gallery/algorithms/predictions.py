@@ -178,8 +178,6 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # and the simulator know it. Add its name to ``ALGORITHMS`` in ``tools/bench_algorithms.py``. Then ``make
 # bench-algorithms`` builds ``tcp``, measures for about ten minutes, and writes the file from which this page is made.
 #
-# Not run here: ``make bench-algorithms`` itself, rings in shared memory, and real networks between machines.
-#
 # On your own machines, let one program compare groups of ``tcp`` whose options name different ``algorithms``, as in
 # :doc:`your-own-algorithm`. For a prediction, measure two ranks on two hosts: an all-reduce of 4 bytes gives the
 # latency and twice the overhead together. An all-reduce of 64 MiB gives the rate, because the tensor crosses the link
@@ -190,3 +188,5 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 #    - which latency, rate and overhead stand for your machines, and from which measurement they come;
 #    - how far you trust a predicted time, and from which difference on an order;
 #    - what you measure in any case: one host, many senders to one, small messages on busy processors.
+#
+# Not run here: ``make bench-algorithms`` itself, rings in shared memory, and real networks between machines.

@@ -195,8 +195,6 @@ assert " 20.4 " in simulate("algorithm=doubling", "ranks=64", "bytes=8")
 # What the model leaves out
 # -------------------------
 #
-# Not run here: real networks, which the model only imitates.
-#
 # .. list-table::
 #    :header-rows: 1
 #
@@ -235,3 +233,5 @@ assert " 20.4 " in simulate("algorithm=doubling", "ranks=64", "bytes=8")
 #
 #    - which latency, which rate and how many ranks on a host stand for your machines;
 #    - what of the table you trust, and what you must measure.
+#
+# Not run here: real networks, which the model only imitates.

@@ -268,9 +268,6 @@ run_program("sockets/two_hosts.py")
 # The losses fall, and they are the same with both backends. They are compared with a tolerance, because two backends
 # may add four numbers in different orders.
 #
-# Not run here: strangers that call while the ranks meet, and IPv6, both of which only the tests of the backend run;
-# networks between real machines; and the libraries of the table, which follows their documentation.
-#
 # Exercise
 # --------
 #
@@ -291,3 +288,6 @@ run_program("sockets/two_hosts.py")
 #    - which messages must not wait for others, and so how many connections two ranks have;
 #    - on which descriptor a thread sleeps, and what wakes it;
 #    - where a message stays that no rank has asked for.
+#
+# Not run here: strangers that call while the ranks meet, and IPv6, both of which only the tests of the backend run;
+# networks between real machines; and the libraries of the table, which follows their documentation.

@@ -227,8 +227,6 @@ for name in ["ring", "grid"]:
 # derived from ``MessageTransport``, whose ``collective`` sends each all-reduce to servers, and leaves all else to
 # its base.
 #
-# Not run here: ``tcp`` with more than four ranks, and servers outside a group.
-#
 # Exercise
 # --------
 #
@@ -258,3 +256,5 @@ print(simulate(names, "ranks=1000", "bytes=8,16777216", headers=[header]))
 #    - which of the existing algorithms yours must beat, and with how many ranks and bytes;
 #    - whether it may add in any order that is the same on all ranks;
 #    - which sizes it leaves to others.
+#
+# Not run here: ``tcp`` with more than four ranks, and servers outside a group.

@@ -94,8 +94,6 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # - On Linux before 5.14, whose ``madvise`` lacks this option, the rank touches the pages itself, and gets ``SIGBUS``
 #   where a newer kernel would return the error.
 #
-# Not run here: a shortage of memory, a container with a limit, and an older kernel.
-#
 # Bug: memory that can shrink
 # ---------------------------
 #
@@ -147,3 +145,5 @@ output = launch("lay_out_the_memory/numbers_in_slots.py", ranks=2)
 #    - how large a slot is, and how the memory grows with the ranks;
 #    - when pages are reserved, and which failures remain signals;
 #    - which seals the file has.
+#
+# Not run here: a shortage of memory, a container with a limit, and an older kernel.

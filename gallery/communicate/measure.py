@@ -69,8 +69,6 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 # stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as :doc:`/accelerators/waiting`
 # shows. There, also synchronize the device before each of the two readings of the clock.
 #
-# Not run here: a measurement on an accelerator.
-#
 # Latency and bandwidth
 # ---------------------
 #
@@ -172,3 +170,5 @@ output = run_program("measure/line_through_two_points.py")
 # %%
 # Where the line leaves the range of the runs, two numbers do not describe the backend, so
 # measure more sizes there instead of interpolating.
+#
+# Not run here: a measurement on an accelerator.

@@ -205,8 +205,6 @@ temporary.cleanup()
 # before and after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, the log must name the same
 # transports.
 #
-# Not run here: a build in an image of manylinux, and an upload to PyPI.
-#
 # One wheel for several releases
 # ------------------------------
 #
@@ -258,3 +256,5 @@ output = run_program("ship_it/race_of_processes.py")
 # With ThreadSanitizer, a test whose ranks are processes therefore checks the threads of each rank, but not the memory
 # order between ranks. Test the memory order with threads, as this page does. Test the order of the steps with a
 # model, as :doc:`/communicate/step-by-step` does.
+#
+# Not run here: a build in an image of manylinux, and an upload to PyPI.

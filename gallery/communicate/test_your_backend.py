@@ -276,9 +276,6 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 # Except for ``DistributedTest``, PyTorch's tests with these classes are in no package, but in the folder
 # ``test/distributed`` of PyTorch's repository.
 #
-# Not run here: the suite on a GPU; the build has none. Two tests with ``MultiProcContinuousTest`` and three of
-# ``distributed_test`` were run by hand with ``shm``, and passed.
-#
 # What the tools for hangs need
 # -----------------------------
 #
@@ -342,3 +339,6 @@ output = launch("test_your_backend/still_running.py", ranks=2)
 # %%
 # Such a program is also the best bug report. If you do not see the reason for a failure, the tools of
 # :doc:`debug` show which rank waits, where, and for which other rank.
+#
+# Not run here: the suite on a GPU; the build has none. Two tests with ``MultiProcContinuousTest`` and three of
+# ``distributed_test`` were run by hand with ``shm``, and passed.

@@ -112,8 +112,6 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 #    .. listing:: extension/shm_collectives/src/waiting.hpp
 #       :part: policy
 #
-# Not run here: more ranks than cores, in one session and in several.
-#
 # Sleep and wake
 # --------------
 #
@@ -203,3 +201,5 @@ output = run_program("wait_without_wasting/both_orders.py")
 #    - what it does instead if there are more ranks than cores;
 #    - what a rank that posts does when no other sleeps;
 #    - in which order a rank announces its sleep and looks, and which memory order that needs.
+#
+# Not run here: more ranks than cores, in one session and in several.

@@ -206,8 +206,6 @@ launch("groups_and_tags/errors.py", ranks=2)
 #      - none: an endpoint receives from all addresses
 #      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
 #
-# Not run here: these libraries, for which the table follows their headers and documentation.
-#
 # .. admonition:: A library without messages
 #    :collapsible: closed
 #
@@ -227,3 +225,5 @@ launch("groups_and_tags/errors.py", ranks=2)
 #    - whether a message and its note travel together, and up to which size;
 #    - when a send ends: after its receive has begun, or earlier;
 #    - when a communicator is freed, and when it is kept.
+#
+# Not run here: these libraries, for which the table follows their headers and documentation.

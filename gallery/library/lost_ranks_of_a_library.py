@@ -231,9 +231,6 @@ assert output[1] == ""
 #      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #        Which failures are noticed, and when, depends on the provider.
 #
-# Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
-# which the tests of the backend run between two simulated hosts.
-#
 # .. admonition:: Where to abort the operations of a library
 #    :collapsible: closed
 #
@@ -249,3 +246,6 @@ assert output[1] == ""
 #    - how long the memory of a failed operation is kept, and what you tell users about its tensors;
 #    - how a rank leaves a group without failing the operations of the others;
 #    - whether all ranks start again after a failure, or the survivors go on.
+#
+# Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
+# which the tests of the backend run between two simulated hosts.

@@ -230,8 +230,6 @@ run_program("requests_and_works/memory_given_back.py")
 #        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.
 #        ``fi_cq_readerr`` returns the entries of operations that have failed.
 #
-# Not run here: these libraries, for which the table follows their documentation.
-#
 # UCP, the high-level API of UCX, has no collectives, and libfabric has them only if the provider has
 # ``FI_COLLECTIVE``. Otherwise, write them as steps. Both can try to cancel an operation, with
 # ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free once the library reports its end.
@@ -242,3 +240,5 @@ run_program("requests_and_works/memory_given_back.py")
 #    - up to which size the data travels with the notes;
 #    - which calls your library can run in place, and which inputs you copy;
 #    - what owns the tensors, the counts and the requests until the library is done, also after a failure.
+#
+# Not run here: these libraries, for which the table follows their documentation.

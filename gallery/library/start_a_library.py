@@ -239,8 +239,6 @@ run_program("start_a_library/early_barrier.py")
 #        put, barrier and get. PMIx defines functions and no lines of text, so a server links its library
 #      - the process, as here
 #
-# Not run here: these libraries, for which the table follows their documentation.
-#
 # .. admonition:: The start in the constructor of your transport
 #    :collapsible: closed
 #
@@ -259,3 +257,5 @@ run_program("start_a_library/early_barrier.py")
 #    - whether the first group must contain all ranks, and which error a user sees if it does not;
 #    - whether you ever finalize the library, and what you tidy up instead;
 #    - what happens if another launcher or another package has started the library.
+#
+# Not run here: these libraries, for which the table follows their documentation.

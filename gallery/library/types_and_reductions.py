@@ -164,8 +164,6 @@ assert output == output[:1] * 4
 #      - ``fi_allreduce``, where the provider has it. ``fi_query_collective`` says whether it does, for a dtype
 #        and an operation.
 #
-# Not run here: these libraries, for which the table follows their headers and documentation.
-#
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
 # own. If a library has collectives but lacks a pair and takes no functions, gather with it and call ``op.reduce``.
 # An error is the last resort, because a transport can only raise it after the call has begun, which ends the group.
@@ -179,3 +177,5 @@ assert output == output[:1] * 4
 #    - whether ``AVG`` divides before or after the sum;
 #    - how often a sum of floats of 8 or 16 bits is rounded, and up to which size;
 #    - what a call does if your library lacks the reduction: gather and reduce, or raise an error.
+#
+# Not run here: these libraries, for which the table follows their headers and documentation.

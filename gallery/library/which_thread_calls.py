@@ -219,9 +219,6 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #      - ``fi_cq_read`` returns at once, ``fi_cq_sread`` waits with a timeout. A completion queue that was opened
 #        with ``FI_WAIT_FD`` has a file descriptor; call ``fi_trywait`` before each sleep on it.
 #
-# Not run here: these libraries, for which the table follows their documentation, and a test of MPI that hangs after a
-# rank was killed.
-#
 # With a file descriptor, the thread needs no naps: it polls the descriptor together with an ``eventfd``
 # that each new job signals. The class for this, ``FileBell`` in ``file_bell.hpp``, also lets the threads of a
 # transport over sockets sleep.
@@ -233,3 +230,6 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    - what the thread sleeps on: a descriptor of the library, or naps, and how long they become;
 #    - in which order groups connect, if that call blocks;
 #    - which thread level you ask of the library.
+#
+# Not run here: these libraries, for which the table follows their documentation, and a test of MPI that hangs
+# after a rank was killed. The next page, :doc:`requests-and-works`, follows one operation to this thread and back.

@@ -87,9 +87,6 @@ launch("point_to_point/no_deadlock.py", ranks=2)
 # batch as one group. Gloo does not support coalescing, so ``batch_isend_irecv`` starts the operations one by one, in
 # the order of the list, and waits for none.
 #
-# Not run here: NCCL. Its default timeout is a constant of PyTorch, and the rest of what this page says
-# about it is from PyTorch's documentation and code.
-#
 # With either kind of backend, the order of a send and a receive in the list does not matter, but the order
 # of two messages in the same direction does. Here rank 1 names its tensors in the opposite order, so it
 # receives the first message in the second tensor:
@@ -101,3 +98,6 @@ launch("point_to_point/batch_order.py", ranks=2)
 # %%
 # The first message, 1, is now in the second tensor, and no error reports it. So when you build such lists, keep the
 # same order of messages on both ranks.
+#
+# Not run here: NCCL. Its default timeout is a constant of PyTorch, and the rest of what this page says
+# about it is from PyTorch's documentation and code.

@@ -164,8 +164,6 @@ except dist.DistStoreError as error:
 #      - ``ucc``
 #      - experimental; only where it was compiled in
 #
-# Not run here: ``TORCH_DIST_INIT_BARRIER``, and the libraries of the table other than gloo.
-#
 # If a program has tensors on CPUs and on GPUs, use both backends in one group, as ``"cpu:gloo,cuda:nccl"``. If your
 # hardware or library is missing here, look for a package: packages add support by registering a
 # backend of their own. The :doc:`tutorial </tutorial/basics>` shows how to write one.
@@ -211,3 +209,5 @@ launch("process_groups/sub_groups.py", ranks=4)
 # If a rank just exits, other ranks may hang in the middle of a collective. So call ``destroy_process_group`` in every
 # rank at the end of the program, once for each ``init_process_group``. It shuts the backend down, and PyTorch lets go
 # of the group.
+#
+# Not run here: ``TORCH_DIST_INIT_BARRIER``, and the libraries of the table other than gloo.

@@ -200,8 +200,6 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
 # as :doc:`memory` does.
 #
-# Not run here: FSDP2, and GPUs, of which the build of this site has none.
-#
 # If only rank 0 validates, let it call ``model.module``, because the DDP model broadcasts its buffers in each forward
 # pass, and would wait for the other ranks. :doc:`/communicate/debug` shows the hang. With FSDP2, let all ranks
 # validate.
@@ -219,3 +217,5 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #   another layer. If both layers have the same size, the ranks silently compute with wrong parameters. Zeros do not
 #   help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and that
 #   all ranks run.
+#
+# Not run here: FSDP2, and GPUs, of which the build of this site has none.

@@ -158,8 +158,6 @@ show_section(output, "accumulate")
 #    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two or more buckets,
 #    the hook can hang, because its callbacks block both of gloo's threads, which would run the next all-reduces.
 #
-# Not run here: compressed gradients.
-#
 # Gradients averaged without DDP
 # ------------------------------
 #
@@ -196,3 +194,5 @@ show_section(output, "parameters")
 # Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
 # the average of the updates is the update with the average gradient. Adam divides by a measure of the
 # gradients, which differs from rank to rank, so its result is another one.
+#
+# Not run here: compressed gradients.

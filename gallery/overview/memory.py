@@ -186,9 +186,9 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # before the first collective of the step. When DDP has already started to reduce buckets, all ranks must restart, as
 # :doc:`elastic` shows.
 #
-# Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
-# whose memory is used up.
-#
 # When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``, which
 # the process cannot catch. ``torchrun`` reports the signal, and the log of the kernel, ``dmesg``, says whether
 # a lack of memory was the reason.
+#
+# Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
+# whose memory is used up.

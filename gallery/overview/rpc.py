@@ -157,8 +157,6 @@ launch(
 # support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to
 # those of the other.
 #
-# Not run here: RPC with CUDA tensors.
-#
 # Asynchronous parameter server
 # -----------------------------
 #
@@ -319,3 +317,5 @@ launch("rpc/with_ddp.py", ranks=3)
 # %%
 # The layer, which DDP keeps equal, and the table have the values that one process computes. The trainers have
 # different losses, because they look up different rows.
+#
+# Not run here: RPC with CUDA tensors.

@@ -143,9 +143,9 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. The price is
 # memory: a rank holds an eighth of the training state instead of a sixteenth.
 #
-# Not run here: several real nodes, NCCL, a scheduler and hybrid sharding, because the build of this site has one
-# computer without a GPU.
-#
 # To accumulate gradients, call ``model.set_requires_all_reduce(False)`` at the start of a step, and call it with
 # ``True`` before the last backward pass. Each pass then still reduces within the node, so a rank
 # keeps only its shard of the gradients, and only the all-reduces are left out.
+#
+# Not run here: several real nodes, NCCL, a scheduler and hybrid sharding, because the build of this site has one
+# computer without a GPU.

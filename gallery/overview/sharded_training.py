@@ -153,8 +153,6 @@ show_section(tables, "calls")
 # The backward pass gathers layer 1 so early because FSDP2 *prefetches*: it requests the parameters that the backward
 # pass needs next before it computes the current gradients, so that the transfer overlaps the computation.
 #
-# Not run here: GPUs, several nodes, and parameters outside the layers.
-#
 # If you write a backend, :doc:`/tutorial/what-a-backend-needs` says which of its methods each operator of the table
 # reaches. The reductions differ, too: DDP divides by the number of ranks itself, before it requests a sum, whereas
 # FSDP2 requests the operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides.
@@ -198,3 +196,5 @@ show_section(tables, "types")
 #   ``fully_shard``.
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
+#
+# Not run here: GPUs, several nodes, and parameters outside the layers.

@@ -176,8 +176,8 @@ for row in put_on_a_clock([more, more]):
 #
 # After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the data parallel dimension.
 #
-# Not run here: GPUs, a third dimension, and schedules with several stages on each rank.
-#
 # A pipeline takes its ranks from a third dimension: ``get_group`` of the mesh returns the process group of a
 # dimension, which you pass to ``PipelineStage`` as ``group``. For GPUs, create the mesh for ``"cuda"``, and pass the
 # GPU of the rank as ``device``.
+#
+# Not run here: GPUs, a third dimension, and schedules with several stages on each rank.

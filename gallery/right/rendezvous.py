@@ -70,8 +70,6 @@ with open("rendezvous/create_function.csv") as table:
 # because gloo connects all ranks when a group is created. With ``TORCH_DIST_INIT_BARRIER=1``, PyTorch itself waits
 # in the store until all ranks have created the backend.
 #
-# Not run here: ``init_process_group`` without ``torchrun`` on several ranks.
-#
 # When to connect is your decision. If your backend connects later, for example in the first collective,
 # ``init_process_group`` returns although another rank is missing. The collective must then time out with an
 # error that names the missing rank.
@@ -314,3 +312,5 @@ launch("rendezvous/meeting_of_all.py", ranks=3)
 #    - which rank decides that the group starts, and which verdict counts at a deadline;
 #    - what all ranks check before a call of your library that nothing can interrupt;
 #    - where your create function releases Python's lock.
+#
+# Not run here: ``init_process_group`` without ``torchrun`` on several ranks.

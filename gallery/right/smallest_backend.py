@@ -222,8 +222,6 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 # Rank 0 has ``[3, 9]`` from rank 3, which the other ``torchrun`` started, so the ranks of both commands are in one
 # group.
 #
-# Not run here: several hosts. This page and the tests start all ranks on one host.
-#
 # The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`, and no check
 # of :doc:`/communicate/test-your-backend` fails for it.
 # :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
@@ -278,3 +276,5 @@ run_program("smallest_backend/erased_keys.py")
 #    - whether your library reduces numbers, or the frame;
 #    - how the ranks find out that their calls differ;
 #    - when memory or a key that several ranks read may be erased.
+#
+# Not run here: several hosts. This page and the tests start all ranks on one host.

@@ -90,8 +90,6 @@ dist.destroy_process_group()
 #   PyTorch does not promise that: NCCL returns the number, and gloo one or the other, depending on the position
 #   of the element. Use your library's operations if all ranks then get the same bits.
 #
-# Not run here: NCCL, about which the text follows its source.
-#
 # Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
 #
@@ -191,3 +189,5 @@ output = launch("tensors_of_every_kind/wrong_layouts.py", ranks=2)
 #    - whether ``AVG`` divides before the sum, and what ``MIN`` and ``MAX`` do with NaN;
 #    - what becomes of a tensor that is not contiguous, and when its result is copied back;
 #    - how a thread of yours writes results into inference tensors.
+#
+# Not run here: NCCL, about which the text follows its source.

@@ -182,8 +182,6 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
 # class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
 #
-# Not run here: sockets, a heartbeat, and a killed rank.
-#
 # .. admonition:: The answers of ``store``
 #    :collapsible: closed
 #
@@ -252,3 +250,5 @@ output = run_program("timeouts_and_dead_ranks/survivors.py")
 #    - which classes of errors your backend raises;
 #    - how a rank finds out that another one is gone, and how it tells the others why it has failed itself;
 #    - whether a group can go on after a failure.
+#
+# Not run here: sockets, a heartbeat, and a killed rank.

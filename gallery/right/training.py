@@ -47,8 +47,6 @@ assert all(equal for *_, equal in results[0]["losses"].values())
 # ranks, because the sum of two numbers does not depend on their order, and because the division by two is
 # exact, except for subnormal numbers. With three ranks neither holds; the exercise shows that for the sum.
 #
-# Not run here: dtypes other than ``float32``, and more than three ranks.
-#
 # Such a comparison must prove that it compares two backends. It is easy to compare one with itself, because
 # ``DeviceMesh`` ignores the group when it compares meshes:
 
@@ -202,3 +200,6 @@ output = launch("training/order_of_sums.py", ranks=3)
 #    - how the comparison proves that each training has used its own backend;
 #    - which reductions your backend has, and with which error it refuses the others;
 #    - whether your create function returns a ``Backend`` or a ``ProcessGroup``.
+#
+# Not run here: dtypes other than ``float32``, and more than three ranks. The backend is now right, but slow;
+# :doc:`/communicate/a-backend-that-communicates` studies one that is fast.

@@ -202,8 +202,6 @@ launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 # calls, such as NCCL, return true, and launch the messages together, as :doc:`/accelerators/five-steps`
 # shows.
 #
-# Not run here: NCCL and its group calls.
-#
 # Exercise
 # --------
 #
@@ -236,3 +234,5 @@ launch("variants_and_groups/gather_other_sizes.py", ranks=2)
 #    - whether your library can split a group;
 #    - what keeps messages and collectives apart;
 #    - whether a send ends when its data is copied, or only when it has been received.
+#
+# Not run here: NCCL and its group calls.

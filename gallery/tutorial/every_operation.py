@@ -371,9 +371,6 @@ check_tables(methods)
 # the collectives on Python objects (``objects``), uneven inputs (``Join``), and clipping of gradients under
 # FSDP2 (``clip_grad_norm_``).
 #
-# Not run here: methods that no table of callers lists, FSDP1 and barriers on an accelerator, and an
-# open batch with a second thread.
-#
 # Name, timeout and end
 # ---------------------
 
@@ -528,3 +525,6 @@ for name, fields in backend_methods.fields_of_options(methods):
 # functional collectives crash without a ``Work``, as :doc:`step-4-backend-in-python` shows. If ``opts.asyncOp`` is
 # false, PyTorch accepts a call without a ``Work`` and does not wait. But then the flight recorder never retires its
 # record of the operation, which looks as if it hung.
+#
+# Not run here: methods that no table of callers lists, FSDP1 and barriers on an accelerator, and an
+# open batch with a second thread.

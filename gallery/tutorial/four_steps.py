@@ -236,8 +236,6 @@ temporary.cleanup()
 #
 # The sums in the output come from gloo. With a GPU, each rank also prints the zeros of the dummy.
 #
-# Not run here: the program on a computer with a GPU.
-#
 # More on step 4: :doc:`step-4-several-ranks`, :doc:`step-4-unimplemented-collective`,
 # :doc:`step-4-dispatch-by-device`.
 #
@@ -247,3 +245,5 @@ temporary.cleanup()
 #    - A library or a transport for CPU memory: :doc:`/right/smallest-backend`, then :doc:`next-steps`.
 #    - An algorithm: :doc:`/right/smallest-backend`, then :doc:`/communicate/index`.
 #    - A training program: :doc:`/overview/map`, and if it hangs, :doc:`/communicate/debug`.
+#
+# Not run here: the program on a computer with a GPU.

@@ -92,8 +92,6 @@ assert fields <= described, fields - described
 #    .. listing:: gallery/tutorial/options_and_reductions/reductions.py
 #       :part: reductions
 #
-# Not run here: NCCL, and the features in the first table.
-#
 # Options of a call
 # -----------------
 #
@@ -225,3 +223,5 @@ assert fields <= described, fields - described
 #
 # Since PyTorch 2.14, ``split_group`` without ``pg_options`` gives the new group a copy of its parent's options, which
 # ``clone`` of your class makes: :ref:`copied-options`.
+#
+# Not run here: NCCL, and the features in the first table.

@@ -585,9 +585,9 @@ output = run_program("releases/next_release.py", timeout=500)
 #
 # To check the table, run ``make test-releases``, which repeats these checks and reports what differs.
 #
-# Not run here: a ``split`` that waits for keys on the connection of the parent, and PyTorch 2.16. Whether it will
-# have ``capabilities``, and the names in ``BackendCapability``, were not verified.
-#
 # Because c10d's C++ API is not stable, build an extension for each minor release. A package of this site accepts
 # other patches of its minor release, although PyTorch does not promise that they are compatible. With any other minor
 # release, its import raises the error that :doc:`Step 3 <step-3-build-and-install>` shows.
+#
+# Not run here: a ``split`` that waits for keys on the connection of the parent, and PyTorch 2.16. Whether it will
+# have ``capabilities``, and the names in ``BackendCapability``, were not verified.

@@ -177,8 +177,6 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
 # * ``ImportError: libc10.so: cannot open shared object file``: a program imported a
 #   compiled module before ``torch``. The package above imports ``torch`` itself.
 #
-# Not run here: the failures of the list, and a build with a CUDA toolkit.
-#
 # Compile at run time
 # -------------------
 #
@@ -227,3 +225,5 @@ temporary.cleanup()
 # %%
 # The zeros come from the module that ``load`` has compiled. When the C++ seldom changes any more, install the package
 # again, so that no job has to wait for the compiler.
+#
+# Not run here: the failures of the list, and a build with a CUDA toolkit.

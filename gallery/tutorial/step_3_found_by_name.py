@@ -125,8 +125,6 @@ for name in ["raising", "unloadable", "forgetful"] * 2 if torch.__version__ >= "
 # * The function returns without registering the name, which is a ``RuntimeError``, too.
 # * The entry point names an object that is not callable, which is a ``TypeError``.
 #
-# Not run here: an entry point that is not callable.
-#
 # ``init_process_group`` raises the same exceptions. Because the backend is then not registered, the next
 # call tries again.
 #
@@ -166,3 +164,5 @@ temporary.cleanup()
 # %%
 # We made ``unloadable`` above. The entry point ``nccl4py`` comes from PyTorch 2.15.0 itself, and names a module that
 # does not exist.
+#
+# Not run here: an entry point that is not callable.

@@ -278,8 +278,6 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 # PyTorch does not always keep the Python object. With ``TORCH_DISTRIBUTED_DEBUG=DETAIL``, keep a reference to
 # your backend until the group is destroyed, because otherwise its methods can no longer be called.
 #
-# Not run here: the level ``DETAIL`` without a reference to the backend.
-#
 # .. diagram:: tutorial/step_4_backend_in_python/diagram
 #
 # What it costs
@@ -292,3 +290,5 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 # reads the tensors of all ranks. Because its operations block, ``DistributedDataParallel`` cannot compute
 # while it communicates. When your algorithm works, write it in C++, where the collectives have the same
 # names.
+#
+# Not run here: the level ``DETAIL`` without a reference to the backend.

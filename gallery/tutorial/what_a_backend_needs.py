@@ -83,9 +83,6 @@ show_table(*differences(on_cpu, on_device))
 # Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN`` and ``MAX`` as
 # well.
 #
-# Not run here: the features on hardware, and FSDP2 with a factor to divide by, which needs
-# ``ReduceOp.PREMUL_SUM``.
-#
 # What no table shows
 # -------------------
 #
@@ -145,3 +142,6 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 #       :part: others
 #
 # Pass one step of your training to ``record``, and override each method in its list that your backend lacks.
+#
+# Not run here: the features on hardware, and FSDP2 with a factor to divide by, which needs
+# ``ReduceOp.PREMUL_SUM``.
