@@ -29,11 +29,13 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # Rank 0 gets an error, because its connection to rank 1 was closed. ``except`` does not repair the
 # group: it still has two members, one of which is dead, so the next step fails too.
 #
-# This is the better case. If rank 1 had hung instead of exiting, rank 0 would wait until the timeout of the group, 30
-# minutes by default.
+# A rank that exits is the better case, because with gloo the others notice at once. If rank 1 had hung instead, rank
+# 0 would have waited until the timeout of the group: by default 30 minutes, or 10 if ``backend`` is ``"nccl"``.
 #
 # With NCCL, Python usually sees no exception. Instead, a thread of the backend, the *watchdog*, ends the process when
-# a call fails or exceeds the timeout. If ``backend`` is ``"nccl"``, the timeout is 10 minutes by default.
+# a call fails or exceeds the timeout.
+#
+# In each case, the group is lost.
 #
 # Restart of all ranks
 # --------------------
@@ -87,9 +89,10 @@ with tempfile.TemporaryDirectory() as folder:
 # A new group
 # -----------
 #
-# All attempts share one store, which the launcher serves, so a rank could read what an earlier attempt has left
-# there. To prevent this, the program puts the number of the attempt before the keys of the group. It also reads the
-# rank and the world size again:
+# The ranks of a new attempt find each other through a store. The launcher serves it, so it outlives the ranks: what
+# attempt 0 wrote is still there when attempt 1 starts. To keep the attempts apart, the program puts the number of the
+# attempt before the keys of its group. It also reads the rank and the world size again, because both may have
+# changed:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: join
@@ -118,12 +121,12 @@ with tempfile.TemporaryDirectory() as folder:
 #       $ torchrun --nnodes=2 --nproc-per-node=8 --max-restarts=3 \
 #           --rdzv-backend=c10d --rdzv-endpoint=$HOST:$PORT --rdzv-id=job-1 train.py
 #
-# When a rank fails, its launcher stops the other ranks of its node and waits at the rendezvous. The ranks of the
-# other node are then restarted, too:
+# When a rank fails, its launcher stops the other ranks of its node, and waits at the rendezvous for the launcher of
+# the other node. That launcher arrives there in one of two ways:
 #
-# * If they fail as well, for example because gloo has lost a connection, their launcher counts a restart.
-# * If they only wait for the failed rank, as is usual with NCCL, their launcher restarts them without counting,
-#   because it asks the rendezvous about once a second whether a node waits there.
+# * If its ranks fail as well, for example because gloo has lost a connection, it counts a restart.
+# * If its ranks only wait for the failed rank, as is usual with NCCL, it restarts them without counting. It learns of
+#   the failure because it asks the rendezvous about once a second whether a node waits there.
 #
 # If a whole node is lost, its launcher is lost with it, and does not wait at the rendezvous. So the ranks of the
 # other node restart only once they fail themselves, with NCCL by the timeout of the group. What their launcher then
@@ -170,5 +173,8 @@ with tempfile.TemporaryDirectory() as folder:
 # ``load`` works in the same way: all ranks read the metadata, get their plans from rank 0, and read their parts. A
 # part can be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from
 # such a checkpoint.
+#
+# If a program continues from its last checkpoint with any rank and world size, a failure costs the time until the
+# ranks have started again, and the steps since that checkpoint.
 #
 # Not run here: several nodes and GPUs, because the build of this site has one computer without a GPU.
