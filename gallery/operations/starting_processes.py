@@ -2,10 +2,11 @@
 Starting processes: multiprocessing and torchrun
 ================================================
 
-A distributed program usually runs the same code in many processes, each of which works on its own part of
-the data. This is called *single program, multiple data* (SPMD). Something must start these processes and
-tell each its rank. This page shows three ways, so that you can choose one for your program: a loop,
-``mp.spawn``, and the launcher ``torchrun``.
+A distributed program usually runs the same code in many processes, each of which works on its own part of the data.
+This is called *single program, multiple data* (SPMD). Something must start these processes and tell each its rank.
+Most programs leave this to the launcher ``torchrun``. This page first starts processes with a loop and with
+``mp.spawn``, because they show what a launcher must take care of, and because tests and small programs often need no
+more.
 
 A loop in your program
 ----------------------
@@ -25,13 +26,13 @@ of Python's ``multiprocessing`` and can, in addition, pass tensors between proce
 
 .. note::
 
-   The programs on this page are in separate files, because a child process that is started with *spawn*
-   imports the main module again. The code that the child runs must therefore be importable, and the main
-   module must guard its entry point with ``if __name__ == "__main__":``.
+   The programs on this page are in separate files, for a reason that ``get_context("spawn")`` brings with it: such a
+   child process begins by importing the main module of its parent. So the code that the child runs must be
+   importable. The main module must also guard its entry point with ``if __name__ == "__main__":``, because without
+   the guard, each child would try to start children of its own.
 
-This site runs such a program with ``run_program``, a function in ``gallery/launcher.py``. It prints the
-output unchanged, and raises an exception if the program fails. It sets ``OMP_NUM_THREADS=1``, because the
-machine may have few cores, and turns Python warnings into errors.
+This site runs such a program with ``run_program``, a function in ``gallery/launcher.py``. It prints the output
+unchanged, and raises an exception if the program fails.
 """
 
 from launcher import run_program
@@ -135,8 +136,7 @@ run_program("starting_processes/spawn_options.py")
 #
 # All pages of this site run such programs with ``launch``, another function in ``gallery/launcher.py``, which calls
 # ``torchrun``. Because the output of ranks that print at the same time would be mixed, ``launch`` collects it, and
-# prints it in the order of the ranks when all have ended, with ``[rank N]`` in front of each line. The settings of
-# ``run_program`` apply here, too.
+# prints it in the order of the ranks when all have ended, with ``[rank N]`` in front of each line.
 
 from launcher import launch
 
@@ -169,14 +169,14 @@ assert "The module torch.distributed.launch is deprecated" in done.stderr, done.
 # The notice about ``OMP_NUM_THREADS``
 # ------------------------------------
 #
-# If you type the command yourself, and it starts several ranks on a node, ``torchrun`` begins with the notice
-# ``Setting OMP_NUM_THREADS environment variable for each process to be 1 in default``. ``launch`` avoids it by
-# setting the variable.
+# By default, OpenMP starts a thread for each core in each rank, so the threads of all ranks would compete for the
+# cores. Therefore, if ``torchrun`` starts several ranks on a node, and you have not set ``OMP_NUM_THREADS``, it sets
+# one thread for each rank and says so:
+# ``Setting OMP_NUM_THREADS environment variable for each process to be 1 in default``. The notice is no error. You do
+# not see it on this site, because ``launch`` sets the variable.
 #
-# The notice is no error. By default, OpenMP would start a thread for each core in each rank, and the
-# threads of all ranks would compete for the cores, so ``torchrun`` sets one thread for each rank. If your
-# ranks compute on the CPU, set the variable yourself. A good first value is the number of cores divided
-# by the number of ranks on the node.
+# If your ranks compute on the CPU, set the variable yourself. A good first value is the number of cores divided by
+# the number of ranks on the node.
 #
 # The old launcher
 # ----------------
