@@ -2,8 +2,9 @@
 Collectives
 ===========
 
-In a *collective*, all ranks of a group take part. To choose one, find in this table what your ranks
-have and what they need:
+To distribute or to combine the data of many ranks, you could send messages in a loop. A *collective* does it in one
+call, in which all ranks of a group take part, and the backend chooses the messages for you. To choose a collective,
+find in this table what your ranks have and what they need:
 
 .. list-table::
    :header-rows: 1
@@ -134,8 +135,8 @@ show("gather")
 # All-gather
 # ----------
 #
-# The difference between gather and all-gather is that with all-gather every rank receives all the pieces.
-# FSDP uses it to put sharded parameters together, because every rank computes with all of them.
+# All-gather differs from gather in one point: every rank receives all the pieces. FSDP uses it to put sharded
+# parameters together, because every rank computes with all of them.
 #
 # .. diagram:: operations/collectives/all-gather
 #
@@ -184,13 +185,16 @@ show("all_to_all")
 # Reductions other than the sum
 # -----------------------------
 #
-# ``ReduceOp`` lists the operations that a reduce, an all-reduce or a reduce-scatter can use:
+# The sum is the default, but a reduce, an all-reduce or a reduce-scatter can also average, multiply, or find the
+# smallest or the largest element. ``ReduceOp`` lists the operations:
 
 import torch.distributed as dist
 
 print(", ".join(dist.ReduceOp.RedOpType.__members__))
 
 # %%
-# A backend may lack some of these operations, or some dtypes for one of them, so look up yours before you rely on it.
+# ``BAND``, ``BOR`` and ``BXOR`` combine the bits of integers, and ``PREMUL_SUM`` multiplies each input by a factor
+# before it adds. No backend needs to have all of them, or all dtypes for each. So before you rely on one, try it with
+# your backend and your dtype.
 #
 # Not run here: operations other than the sum.
