@@ -8,8 +8,19 @@ collective runs, how ranks wait for each other, and how they exchange Python obj
 Asynchronous collectives
 ------------------------
 
-All collectives on tensors take the argument ``async_op=True``, and so does ``barrier``. The collectives on objects do
-not take it:
+With ``async_op=True``, a call returns a ``Work`` at once, and the program continues while the data is on its way. The
+communication still uses the tensor, so do not touch it until ``wait`` has returned:
+
+.. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
+   :part: asynchronous
+   :no-caption:
+
+.. diagram:: asynchronous
+
+With NCCL, ``wait`` usually does not stop the program. It makes the current stream wait, so the program
+can queue its next kernels. :doc:`/accelerators/waiting` shows which calls make the host wait.
+
+All collectives on tensors take the argument ``async_op``, and so does ``barrier``. The collectives on objects do not:
 """
 
 import inspect
@@ -26,19 +37,6 @@ for name in names.split():
 print("without async_op:", ", ".join(takes[False]))
 
 # %%
-# With ``async_op=True``, the call returns a ``Work`` at once, and the program continues while the data is
-# on its way. Because the communication still uses the tensor, do not touch it until ``wait`` has
-# returned:
-#
-# .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
-#    :part: asynchronous
-#    :no-caption:
-#
-# .. diagram:: asynchronous
-#
-# With NCCL, ``wait`` usually does not stop the program. It makes the current stream wait, so the program
-# can queue its next kernels. :doc:`/accelerators/waiting` shows which calls make the host wait.
-#
 # Barrier
 # -------
 #
@@ -65,16 +63,20 @@ print("without async_op:", ", ".join(takes[False]))
 #    :part: objects
 #    :no-caption:
 #
+# With NCCL, the collectives on objects need one more line, which chooses the GPU of the rank:
+#
 # .. admonition:: Objects in a group with NCCL
 #    :collapsible: closed
 #
-#    In a group that has only the backend ``"nccl"``, call ``torch.cuda.set_device(local_rank)`` in each rank before
-#    you send objects. Their bytes first go to the current CUDA device, which ``device_id`` of ``init_process_group``
-#    does not set. Without the call, the bytes of all ranks of a node go to its first GPU, and ``nccl`` raises an
-#    error in the ranks that use another GPU. Checkpoints need the call, too, because ``save`` and ``load`` of
-#    ``torch.distributed.checkpoint`` send objects.
+#    NCCL sends only what is on a GPU, so in a group that has only the backend ``"nccl"``, the bytes first go to the
+#    current CUDA device. Unless you choose another one, that is the first GPU of the node for all ranks, and ``nccl``
+#    raises an error in the ranks that use another GPU. The argument ``device_id`` of ``init_process_group`` does not
+#    change this.
 #
-#    If the group also has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes.
+#    So call ``torch.cuda.set_device(local_rank)`` in each rank before you send objects. Do so before a checkpoint,
+#    too, because ``save`` and ``load`` of ``torch.distributed.checkpoint`` send objects.
+#
+#    If the group also has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes instead.
 #
 # ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
 # ``send_object_list`` and ``recv_object_list`` are no collectives: they pass objects from one rank to another.
@@ -82,8 +84,8 @@ print("without async_op:", ", ".join(takes[False]))
 # The output
 # ----------
 #
-# ``launch`` runs the program with ``torchrun``, and sorts the output by rank.
-# :doc:`starting-processes` describes it.
+# All listings above are parts of one program. ``launch`` runs it on two ranks, and sorts the output by rank, as
+# :doc:`starting-processes` describes:
 
 import os
 import tempfile
