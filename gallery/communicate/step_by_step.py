@@ -15,9 +15,10 @@ All collectives consist of *steps*, in each of which a rank writes one of its fo
 others. A rank must not read a slot before its owner has written it, and the owner must not overwrite a slot before
 all ranks have read it.
 
-Counters keep this order. Each slot has a counter, ``posted``: 1 more than the number of the last step posted in it.
-Each rank has a counter, ``read``: how many steps the rank has finished reading. In each step, a rank does six
-things:
+Two kinds of counters keep this order. Each slot has a counter ``posted``, which tells the other ranks what they can
+read there: it is 1 more than the number of the last step posted in the slot. Each rank has a counter ``read``, which
+tells the other ranks which of their slots they may overwrite: it is the number of steps that the rank has finished
+reading. In each step, a rank does six things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
 2. It writes to the slot.
@@ -60,17 +61,17 @@ therefore count the same steps, and no operation needs to reset them.
 Why four slots
 --------------
 
-Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the slowest one. Two slots would
-be correct, too, but with four, a rank never waits for its own slot as long as all ranks read from all.
+Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the slowest one. The number four comes
+from how most collectives of ``shm`` take their steps: *one step ahead*. A rank posts step 6 as soon as it has read
+step 4, so that the others find data while it reads step 5.
 
-Most collectives of ``shm`` post *one step ahead*: a rank posts step 6 when it has read step 4, so that the others
-find data while it reads step 5. Step 6 uses the slot of step 2, so all ranks must have read step 2 before.
+Step 6 uses the slot of step 2, so all ranks must have read step 2 before. They have. The rank could read step 4 only
+after all ranks had posted step 4, and each rank posts step 4 only after it has read step 2. So with four slots, a
+rank never waits for its own slot, as long as all ranks read from all.
 
-All ranks have read step 2, because each rank posts step 4 only after it has read step 2, and the rank that posts step
-6 has read step 4 of every rank.
-
-With three slots, step 6 would use the slot of step 3, and the rank would have to wait until the slowest one had read
-step 3. A fifth slot would only help where not all ranks read from all, such as in a gather.
+Two or three slots would be correct, too, but ranks would wait. With three, step 6 would use the slot of step 3, which
+the slowest rank may not have read yet. A fifth slot would only help where not all ranks read from all, such as in a
+gather.
 
 Memory order
 ------------
@@ -131,8 +132,8 @@ print(explore([gathers, sends]), "states, nothing wrong")
 # Bug: a slot that is free one step too early
 # -------------------------------------------
 #
-# A slot is free for a step when all ranks have read the step that the slot held before. In the number of steps that
-# all must have read, it is easy to forget the ``+ 1``:
+# The slot of step 6 is free when all ranks have read step 2. Steps count from 0, so each rank must by then have read
+# three steps, not two. This function computes that number, and it is easy to forget its ``+ 1``:
 #
 # .. listing:: extension/shm_collectives/src/step.hpp
 #    :start-at: static uint64_t reads_before(uint64_t step) {
