@@ -2,9 +2,12 @@
 Debug hangs and wrong results
 =============================
 
-If a job hangs, with DDP, FSDP2 or your own backend, compare what you see with the table of usual causes, and then follow
-the sections below it in their order. If the job computes wrong results, begin with ``DETAIL``, and if it is slow, with the
-profiler.
+A job that hangs says nothing, and the rank that you look at is often not the one with the bug, because it only waits
+for another. So each tool on this page serves to compare all ranks, and to find the one that differs.
+
+If a job hangs, with DDP, FSDP2 or your own backend, begin with the table of usual causes. Its third column names
+tools, most of which the sections below describe; if no row fits, follow these sections in their order. If the job
+computes wrong results, begin with the section on ``DETAIL``, and if it is slow, with that on a late rank.
 
 .. list-table:: Usual causes of a hang
    :header-rows: 1
@@ -61,11 +64,9 @@ If no row fits, use these tools:
 
 .. diagram:: communicate/debug/diagram
 
-The rank that hangs is often not the one with the bug, because it only waits for another rank. So each tool compares
-all ranks, to find the one that differs. ``py-spy``, and with NCCL the flight recorder, need no preparation; for the
+Look while the job still hangs, because at the timeout of the group the wait ends: by default after 30 minutes, and
+after 10 if ``backend`` is ``"nccl"``. ``py-spy``, and with NCCL the flight recorder, need no preparation; for the
 other tools, start the job again.
-
-A rank that hangs waits until the timeout of its group: by default 30 minutes, and 10 if ``backend`` is ``"nccl"``.
 
 Look at a hanging rank
 ----------------------
@@ -277,7 +278,9 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    the command then stops with ``Missing dump files from ranks`` and the rank's number. Add
 #    ``--allow-incomplete-ranks`` to go on.
 #
-# An author of a backend decides how much these tools show: :doc:`test-your-backend` says what each needs.
+# Each tool leads to a rank that differs. Continue in the program of that rank: look for the branch that the other
+# ranks do not take. If you write a backend, you decide how much these tools can show; :doc:`test-your-backend` says
+# what each of them needs.
 #
 # Not run here: NCCL, firewalls, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
 # NCCL's variables are described as in PyTorch's headers, and the default path as in its library.
