@@ -11,8 +11,9 @@ it.
 What an algorithm sees
 ----------------------
 
-An algorithm is a coroutine, ``Steps name(Messages& net, const Operation& op)``, which every rank runs. It uses
-these names:
+An algorithm is a coroutine, ``Steps name(Messages& net, const Operation& op)``, which every rank runs. ``net``
+reaches the other ranks, and ``op`` is the operation that the program has called. The ring in the next section shows
+most of the other names at work; use this table to look them up:
 
 .. list-table::
    :header-rows: 1
@@ -136,8 +137,8 @@ except RuntimeError as error:
 # .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
 #    :part: to-itself
 #
-# The bug is that the loop does not leave out the rank itself. Its own piece is only copied, so the interface refuses
-# a message from a rank to itself.
+# The bug is that the loop does not leave out the rank itself. A rank already has its own piece, so a message to
+# itself is always a bug, and the interface refuses it.
 #
 # The third algorithm is the ring from above, but receives each share into the whole of ``memory``:
 #
@@ -233,4 +234,8 @@ print(simulate("algorithm=central", "check=yes", headers=central))
 print(simulate("operation=barrier", "ranks=64", "bytes=0", headers=central))
 
 # %%
+# ``central`` sends about a third of the messages of ``dissemination``, and yet takes longer, because rank 0 handles
+# all one after another. So the number of messages does not decide which algorithm is fast; :doc:`steps-or-bytes`
+# shows what does.
+#
 # Not run here: the errors of these algorithms over real sockets, and UCX, libfabric and verbs.
