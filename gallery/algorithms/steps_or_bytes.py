@@ -99,10 +99,12 @@ assert ends["doubling", "67108864"] > 4 * ends["ring", "67108864"]
 # sphinx_gallery_end_ignore
 
 # %%
-# For small tensors, few steps win, and for large ones, few bytes. To estimate the size from which halving wins,
-# compare it with doubling: halving costs ``log2 n`` latencies more, and saves the bytes of about ``log2 n - 2``
-# tensors. Both take the same time if ``s (log2 n - 2) / rate = latency * log2 n``. With 64 ranks, ``s`` is then about
-# 1.5 times the bytes that a card sends during one latency. On links with 1 millisecond and 1 Gbit/s, that is 188 KB:
+# For small tensors, few steps win, and for large ones, few bytes. Between them is a size for which doubling and
+# halving take the same time. Halving takes ``log2 n`` more steps, and each costs a latency. In return, it sends about
+# two tensors instead of ``log2 n``. So both take the same time if ``latency * log2 n = s (log2 n - 2) / rate``.
+#
+# With 64 ranks, ``log2 n`` is 6, so ``s`` is 6/4, or 1.5 times the bytes that a card sends during one latency. A link
+# with 1 millisecond and 1 Gbit/s sends 125 KB in that time, so there halving should win from about 188 KB:
 
 slow = "latency=1000", "rate=1"
 print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across="bytes")
@@ -111,8 +113,9 @@ print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across
 # On the fast links of the first table, the formula gives 375 KB, but halving wins from about 100 KB. There, adding at
 # 20 GB/s takes more time than sending at 50 GB/s, and in doubling, each rank adds six tensors, not one.
 #
-# Do not rely on the times of ``direct``, as :doc:`predictions` explains. In the simulator, 63 messages that reach one
-# card at the same time follow each other without loss. In a real network, a switch may have to drop some of them.
+# The times of ``direct`` are too good to rely on. Its 63 messages reach one card at the same time. In the simulator,
+# they follow each other without loss; in a real network, a switch may have to drop some of them, as
+# :doc:`predictions` explains.
 #
 # Any number of ranks
 # -------------------
@@ -177,12 +180,12 @@ for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 # The choice of an algorithm
 # --------------------------
 #
-# All ranks must choose the same algorithm, so they decide by what all know: the bytes, the ranks and the hosts, and
-# not by a measured latency.
+# If ranks choose different algorithms, they wait for messages that no rank sends. So they decide by what all of them
+# know: the bytes, the ranks and the hosts, and not by a latency that each has measured.
 #
-# The next listing also names two algorithms for hosts with several ranks, ``two_level`` and ``halving_near``, which
-# :doc:`near-and-far` explains. With one rank on each host, ``halving_near`` takes as long as ``halving``.
-# ``has_levels`` tells whether a group has several hosts, and several ranks on at least one of them:
+# The function below uses three new names. ``has_levels`` tells whether a group has several hosts, and several ranks
+# on at least one of them. ``two_level`` and ``halving_near`` are algorithms for hosts with several ranks, which
+# :doc:`near-and-far` explains. Where each host has one rank, ``halving_near`` takes as long as ``halving``:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/algorithms/algorithms.hpp
 #    :start-at: static const char* all_reduce_for
