@@ -3,9 +3,12 @@ When a host is gone
 ===================
 
 A rank cannot look at the processes of another host: it only knows what arrives from there. A backend that waits for
-data and does nothing else hangs for 30 minutes when a process is killed, and names no rank. This page shows in
-which ways a rank gets lost, which of them a connection reports, and what ``tcp`` does so that all ranks raise one
-reason that helps. In ``tcp``, the loss of a rank is noticed as follows:
+data and does nothing else hangs for 30 minutes when a process is killed, and names no rank. This page shows in which
+ways a rank gets lost, which of them a connection reports, and how ``tcp`` notices most of the others, so that all
+ranks raise one reason that helps.
+
+This table is the result. Its main means are connections that close, probes on connections that are silent, and a
+*heartbeat*, a number that each rank raises in the store; the sections below explain these one after another:
 
 .. list-table::
    :header-rows: 1
@@ -89,17 +92,17 @@ run_program("lost_hosts/lost_ranks.py")
 # .. listing:: extension/tcp_collectives/src/addresses.hpp
 #    :part: options
 #
-# With keepalive, the kernel probes an idle connection after 5 seconds of silence, and then every 5 seconds. Two
-# probes without an answer end the connection, 15 seconds after its last packet.
+# The last four options end an idle connection. After 5 seconds of silence, the kernel sends a probe, and 5 seconds
+# later another one. If both stay without an answer, it ends the connection, 15 seconds after the last sign of life.
+# The limit is that long because a switch that starts again, or a route that changes, may take some seconds, which a
+# training should survive.
 #
-# Why 15 seconds: a switch that starts again, or a route that changes, may take some seconds, which a training should
-# survive. A shorter limit would end jobs that could go on, and a longer one only keeps the machines waiting.
+# These probes do not help while data waits for an acknowledgement, because Linux sends none then. The option
+# ``TCP_USER_TIMEOUT`` would limit that wait, but it would also end connections to healthy ranks. A rank that computes
+# for a minute reads nothing meanwhile, and once its buffer is full, its kernel takes no more data.
 #
-# Linux sends no such probes while data waits for an acknowledgement, so keepalive does not end a connection that is
-# cut then. The option ``TCP_USER_TIMEOUT`` would end it, but also connections to healthy ranks: a rank that computes
-# for a minute does not read meanwhile, and its kernel takes no more data once its buffer is full.
-#
-# So ``tcp`` asks the kernel for the state of each connection on which an operation waits:
+# But that kernel still answers, while no answer comes from a host that is cut off. So ``tcp`` asks its own kernel,
+# for each connection on which an operation waits, whether several packets in a row have had no answer:
 #
 # .. listing:: extension/tcp_collectives/src/addresses.hpp
 #    :part: unanswered
