@@ -32,8 +32,10 @@ PyTorch reserves the device type ``PrivateUse1`` for devices that are not part o
      - ``TORCH_LIBRARY_IMPL(aten, PrivateUse1, …)``
      - every operation
 
-A backend itself relies on the guard, for streams and events, on the allocator, for its outputs and
-``record_stream``, and on a copy that runs in the stream. Hooks and other kernels serve programs on the device.
+Not all five parts matter equally to a backend. It needs the guard, because streams and events go through it, and the
+allocator, for its outputs and for ``record_stream``. It also needs one kernel, a copy that runs in the stream. The
+hooks and the other kernels serve the programs on the device. If your device already works, read the sections about
+the guard and the allocator first.
 
 .. diagram:: accelerators/device/diagram
 
@@ -115,7 +117,8 @@ run_program("device/late.py")
 #    :start-at: void record(void** event
 #    :end-before: void destroyEvent(
 #
-# The next program reaches the guard through PyTorch's classes for streams and events:
+# Programs never call the guard by name. The next one makes a device current, then a stream, records two events in
+# that stream, and waits for the second. Each line of its output is an answer of the guard:
 #
 # .. listing:: gallery/accelerators/device/guard.py
 #    :part: guard
@@ -140,8 +143,9 @@ run_program("device/memory.py")
 # Pinned memory and random numbers: the hooks
 # -------------------------------------------
 #
-# Through the hooks, PyTorch asks for the rest: memory of the host from which streams copy (pinned),
-# generators, and a storage that changes its size, which FSDP uses to free parameters:
+# Through the hooks, PyTorch asks for three more things: pinned memory of the host, from which a stream can copy; a
+# storage that changes its size, because FSDP frees parameters by making their storage empty; and a generator of
+# random numbers:
 #
 # .. admonition:: The hooks
 #    :collapsible: closed
@@ -149,7 +153,8 @@ run_program("device/memory.py")
 #    .. listing:: extension/simulated_accelerator/src/hooks.hpp
 #       :part: hooks
 #
-# The next program uses pinned memory, a storage that changes its size, and a generator:
+# The next program uses all three. Like FSDP, it makes a storage empty, so the second line of its output goes from 16
+# bytes to 0 and back:
 #
 # .. listing:: gallery/accelerators/device/hooks.py
 #    :part: hooks
