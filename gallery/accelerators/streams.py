@@ -22,7 +22,9 @@ kernels in one stream, the first is guaranteed to finish before the second begin
 A thread has a *current* stream for each device, into which PyTorch launches every kernel. ``with stream:``
 makes another stream current for a block.
 
-The programs of this part use these names:
+A bug in the order of work often shows only if a kernel is late, and on a real device that is a matter of chance. So
+the simulated device has *gates*, with which a program makes a stream late in every run. The programs of this part use
+these names:
 
 .. list-table::
    :header-rows: 1
@@ -32,8 +34,7 @@ The programs of this part use these names:
    * - ``torch.sim``
      - the module of the simulated device, as ``torch.cuda`` is that of CUDA
    * - ``Gate``
-     - a *gate*, which takes the place of a slow kernel, so that samples do not depend on time: ``hold`` stops the
-       current stream there until ``open``
+     - a gate: ``hold`` stops the current stream there until ``open``
    * - ``query``
      - of a stream: whether all its tasks have ended
    * - ``synchronize``
@@ -133,9 +134,11 @@ run_program("streams/dead_tensor.py")
 launch("streams/input_on_a_time_line.py", ranks=2)
 
 # %%
-# The dots after ``fill`` show what a synchronous call means on a device: the caller's stream waits for the result,
-# and the host goes on, as :doc:`waiting` explains. With the rule broken, the all-reduce runs while ``fill`` still
-# waits.
+# With the rule kept, the all-reduce begins when ``fill`` has ended. With the rule broken, it runs while ``fill``
+# still waits behind the gate.
+#
+# In the first time line, the dots after ``fill`` show that the caller's stream waits for the result. The host does
+# not wait, although the call is synchronous; :doc:`waiting` explains why.
 #
 # The next worker prints the result of such an all-reduce. Rank 0 has the number 1, and rank 1 the number 2. ``show``
 # calls the function with a group that keeps the rule, and with one that breaks it:
@@ -152,12 +155,13 @@ launch("streams/input.py", ranks=2)
 # NCCL's backend
 # --------------
 #
-# ``ProcessGroupNCCL.hpp`` documents the same design: each call runs on a CUDA stream other than the current
-# one, and ``wait`` makes the caller's stream wait for it. According to PyTorch's pull request 150398, this now holds
-# for asynchronous calls only: one with ``async_op=False`` is launched in the current stream, which saves the events.
+# NCCL's backend has the same design. The comments in ``ProcessGroupNCCL.hpp`` say that each call runs on a CUDA
+# stream other than the current one, and that ``wait`` makes the caller's stream wait for it. According to PyTorch's
+# pull request 150398, this now holds for asynchronous calls only. A call with ``async_op=False`` is launched in the
+# current stream, so it needs no events.
 #
-# ``ProcessGroupNCCL.hpp`` belongs to ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15. The present ``nccl``,
-# in ``nccl2/ProcessGroupNCCL.hpp``, has the same design, but its comments explain less.
+# These comments are those of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15; the present ``nccl`` has the
+# same design.
 #
 # .. admonition:: After this page you have decided
 #
