@@ -25,9 +25,10 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# Override ``getBackendName`` first, because each of these messages contains its result. A backend without a name
-# fails as early as ``init_process_group``, where the flight recorder calls the method, and the message asks for a bug
-# report to PyTorch. This backend is in Python:
+# One method cannot wait: ``getBackendName``. Each of these messages contains its result, and the flight recorder
+# already calls it in ``init_process_group``. A backend without it fails there, with a message that asks you to report
+# a bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend without a name,
+# written in Python to keep it short:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :part: nameless
@@ -62,8 +63,8 @@ launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
 # The method to override
 # ----------------------
 #
-# The messages contain the names of the C++ methods, because those are what you must override. Some of
-# them differ from the names in Python:
+# The name in a message is that of the C++ method, so it tells you what to override. Two names in the next output
+# differ from what the program calls: those for ``all_to_all``, and for a ``recv`` without a source:
 
 one = torch.ones(2)
 calls = {
@@ -146,10 +147,13 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)
 
 # %%
-# The number is 0 before the first collective, and 1 before the second. In this mode,
-# ``init_process_group`` waits for all ranks, because gloo connects them.
-#
 # .. note::
 #
 #    With PyTorch 2.13, ``init_process_group`` also calls ``setSequenceNumberForGroup``, so override that
 #    as well. Later releases do not call it.
+#
+# The number is 0 before the first collective, and 1 before the second. In this mode,
+# ``init_process_group`` waits for all ranks, because gloo connects them.
+#
+# With a name and a sequence number, a backend can grow one method at a time: run your program, read in the error
+# which method is missing, and override it.
