@@ -34,8 +34,8 @@ PyTorch reserves the device type ``PrivateUse1`` for devices that are not part o
 
 Not all five parts matter equally to a backend. It needs the guard, because streams and events go through it, and the
 allocator, for its outputs and for ``record_stream``. It also needs one kernel, a copy that runs in the stream. The
-hooks and the other kernels serve the programs on the device. If your device already works, read the sections about
-the guard and the allocator first.
+hooks and other kernels serve programs on the device. If your device already works, read the sections about the guard
+and the allocator first.
 
 .. diagram:: accelerators/device/diagram
 
@@ -117,8 +117,8 @@ run_program("device/late.py")
 #    :start-at: void record(void** event
 #    :end-before: void destroyEvent(
 #
-# Programs never call the guard by name. The next one makes a device current, then a stream, records two events in
-# that stream, and waits for the second. Each line of its output is an answer of the guard:
+# Programs do not name the guard. The next one makes a device current, then a stream, records two events in that
+# stream, and waits for the second. Each line of its output is an answer of the guard:
 #
 # .. listing:: gallery/accelerators/device/guard.py
 #    :part: guard
