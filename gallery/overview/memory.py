@@ -160,18 +160,12 @@ show_table(
 # A program can catch the exception of a failed allocation and skip the step, but the other rank does not
 # notice that. In this listing, each rank decides alone:
 #
-# .. listing:: gallery/overview/memory/out_of_memory.py
+# .. listing:: gallery/overview/memory/alone.py
 #    :part: alone
-#
-# Here, a small all-reduce lets all ranks decide together:
-#
-# .. listing:: gallery/overview/memory/out_of_memory.py
-#    :part: together
-#    :no-caption:
 
 from launcher import launch
 
-outputs = launch("memory/out_of_memory.py", ranks=2)
+outputs = launch("memory/alone.py", ranks=2)
 
 # sphinx_gallery_start_ignore
 assert issubclass(torch.OutOfMemoryError, RuntimeError)
@@ -182,6 +176,14 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # ``average of steps 1 2`` in the output means step 1 of rank 0 and step 2 of rank 1. At the end, rank 0 makes one
 # call more than rank 1, and gets an error.
 #
+# Here, a small all-reduce lets all ranks decide together:
+#
+# .. listing:: gallery/overview/memory/together.py
+#    :part: together
+
+outputs = launch("memory/together.py", ranks=2)
+
+# %%
 # The joint decision prevents this, and costs an all-reduce in each step. It helps only if the memory is used up
 # before the first collective of the step. When DDP has already started to reduce buckets, all ranks must restart, as
 # :doc:`elastic` shows.
