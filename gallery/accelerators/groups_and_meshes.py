@@ -21,7 +21,9 @@ the default group has gloo for the CPU beside ``simccl``, and a second group has
 
 from launcher import launch
 
-launch("groups_and_meshes/two_devices.py", ranks=2)
+output, of_rank_1 = launch("groups_and_meshes/two_devices.py", ranks=2, show=False)
+print(output, end="")
+print("rank 1 prints the same:", of_rank_1 == output)
 
 # %%
 # A group without a backend for the CPU refuses tensors of the CPU, so a program that also communicates on

@@ -36,7 +36,7 @@ def sums_in_a_mesh(device_id):
         number = torch.full((1,), 10.0**rank, device=device)
         dist.all_reduce(number, group=mesh.get_group(name))
         sums.append(f"{name} {number.item():.0f}")
-    print("  sums over", ", ".join(sums))
+    print("sums over", ", ".join(sums))
     dist.destroy_process_group()
 
 
@@ -45,6 +45,8 @@ def sums_in_a_mesh(device_id):
 
 for device_id in (None, device):
     calls.clear()
-    print("device_id is given:" if device_id else "no device_id:")
+    print("device_id is given:" if device_id else "no device_id:", end=" ")
     sums_in_a_mesh(device_id)
-    print("  calls:", ", ".join(calls))
+    if rank == 0:
+        print("  calls of every rank:", ", ".join(calls))
+    assert calls == (["split_group"] * 2 if device_id else ["new_group"] * 4)
