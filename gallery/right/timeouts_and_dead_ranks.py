@@ -62,7 +62,7 @@ The next worker shows all three timeouts in five cases. Rank 1 calls only after 
    :collapsible: closed
 
    The function ``late`` makes rank 1 late, and prints what each rank raises. To keep the lines short, it
-   cuts off the beginning of most messages. ``long`` is 30 minutes:
+   leaves out parts of the messages. ``long`` is 30 minutes:
 
    .. listing:: gallery/right/timeouts_and_dead_ranks/three_timeouts.py
       :part: timeouts
