@@ -60,43 +60,46 @@ another has not written. In most collectives the size stands in the note, which 
 In an all-to-all, each pair of ranks may exchange a different number of bytes. So each block starts with two sizes:
 what the writer sends to this reader, and what the writer expects back.
 
-In the next worker, rank 0 sends two rows to rank 1, which expects one. The next section shows the rest of the worker,
-and its output, which begins with the error of this call:
+In the next worker, rank 0 sends two rows to rank 1, which expects one:
 
-.. listing:: gallery/communicate/the_other_operations/messages.py
+.. listing:: gallery/communicate/the_other_operations/sizes.py
    :part: sizes
-
-Rings for messages
-------------------
-
-If a message took a step of the collectives, all other ranks would have to take it too. Therefore each pair of ranks
-has a ring of four slots in each direction. For each message that arrives, ``shm`` looks for the first receive that
-fits:
-
-.. listing:: extension/shm_collectives/src/messages.hpp
-   :part: first-receive
-
-A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``
-copies the messages before it out of the ring, and keeps them for later receives.
-
-Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB from
-each sender, and in addition the message that exceeds this limit. The next message stays in the ring, and its sender
-waits until the program receives this message, or enough of the kept ones.
-
-In the same worker, rank 0 then sends three messages, and rank 1 receives them in another order:
-
-.. listing:: gallery/communicate/the_other_operations/messages.py
-   :part: messages
 """
 
 from launcher import launch, run_program
 
+launch("the_other_operations/sizes.py", ranks=2)
+
+# %%
+# Both ranks raise the same error.
+#
+# Rings for messages
+# ------------------
+#
+# If a message took a step of the collectives, all other ranks would have to take it too. Therefore each pair of ranks
+# has a ring of four slots in each direction. For each message that arrives, ``shm`` looks for the first receive that
+# fits:
+#
+# .. listing:: extension/shm_collectives/src/messages.hpp
+#    :part: first-receive
+#
+# A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``
+# copies the messages before it out of the ring, and keeps them for later receives.
+#
+# Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB from
+# each sender, and in addition the message that exceeds this limit. The next message stays in the ring, and its sender
+# waits until the program receives this message, or enough of the kept ones.
+#
+# In the next worker, rank 0 sends three messages, and rank 1 receives them in another order:
+#
+# .. listing:: gallery/communicate/the_other_operations/messages.py
+#    :part: messages
+
 output = launch("the_other_operations/messages.py", ranks=2)
 
 # %%
-# Both ranks raise the error of the all-to-all. Then the message with tag 6 overtakes the first one with
-# tag 5, which is kept meanwhile. A send ends when a receive has taken its message, or when the message is
-# kept.
+# The message with tag 6 overtakes the first one with tag 5, which is kept meanwhile. A send ends when a receive has
+# taken its message, or when the message is kept.
 #
 # Dead ranks
 # ----------

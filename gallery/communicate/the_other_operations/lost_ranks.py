@@ -38,10 +38,15 @@ def end_after_all_reduce():
 
 
 # [show]
-def show(message):
-    """Print the end of a message, without the number of a process."""
-    end = message.partition(" failed on ")[2]
-    print("   ", re.sub(r"process \d+", "process ...", end))
+def show(messages):
+    """Print each reason with the ranks that give it, without the number of a process."""
+    ranks = {}
+    for message in messages:
+        end = re.sub(r"process \d+", "process ...", message.partition(" failed on ")[2])
+        rank, _, reason = end.partition(": ")
+        ranks.setdefault(reason, []).append(rank)
+    for reason in ranks:
+        print(f"    {', '.join(ranks[reason])}: {reason}")
 
 
 # [/show]
@@ -72,11 +77,12 @@ if __name__ == "__main__":
                 process.start()
                 sending.close()
                 ranks.append((process, receiving))
-            for rank, (process, receiving) in enumerate(ranks):
+            messages = []
+            for process, receiving in ranks:
                 process.join()
                 if receiving.poll():
                     try:
-                        text = receiving.recv()
+                        messages.append(receiving.recv())
                     except EOFError:  # it had no error, or no time to tell
                         continue
-                    show(text)
+            show(messages)
