@@ -39,5 +39,5 @@ for name, value in [
 
 dist.all_reduce(total := torch.ones(1))
 if rank == 0:
-    print(f"the group before still works: {total.item():.0f}")
+    print(f"afterwards, an all-reduce of ones in the default group gives {total.item():.0f}")
 dist.destroy_process_group()
