@@ -63,23 +63,6 @@ run_program("process_groups/spawned_group.py")
 # This program runs on one machine, so ``localhost`` is enough. On several nodes, replace it with a name or
 # an address of rank 0's node that the other nodes can reach.
 #
-# The wait for the other ranks
-# ----------------------------
-#
-# Whether ``init_process_group`` waits for the other ranks depends on the backend and on the store. Gloo
-# waits, because each rank connects to all others. A backend that opens no connections can return at once,
-# as the tutorial's backend, the *dummy*, does. In the next program, rank 1 calls a second later than rank 0, and
-# reads in a store whether the call of rank 0 has returned:
-#
-# .. listing:: gallery/operations/process_groups/late_rank.py
-
-launch("process_groups/late_rank.py", ranks=2)
-
-# %%
-# So a program must not take the return of ``init_process_group`` as a sign that all ranks have started. If
-# your program needs such a sign, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment. PyTorch then adds a
-# barrier to the call, with any backend.
-#
 # Stores
 # ------
 #
@@ -117,6 +100,23 @@ except dist.DistStoreError as error:
     print("timeout:", str(error).splitlines()[0])
 
 # %%
+# The wait for the other ranks
+# ----------------------------
+#
+# Whether ``init_process_group`` waits for the other ranks depends on the backend and on the store. Gloo
+# waits, because each rank connects to all others. A backend that opens no connections can return at once,
+# as the tutorial's backend, the *dummy*, does. In the next program, rank 1 calls a second later than rank 0, and
+# reads in a store whether the call of rank 0 has returned:
+#
+# .. listing:: gallery/operations/process_groups/late_rank.py
+
+launch("process_groups/late_rank.py", ranks=2)
+
+# %%
+# So a program must not take the return of ``init_process_group`` as a sign that all ranks have started. If
+# your program needs such a sign, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment. PyTorch then adds a
+# barrier to the call, with any backend.
+#
 # The steps of ``init_process_group``
 # -----------------------------------
 #
