@@ -10,7 +10,7 @@ the program continues from a checkpoint.
 A group with a dead rank
 ------------------------
 
-To show that a group does not survive the death of a rank, rank 1 of this program ends before step 2.
+To show that a group does not survive the death of a rank, ``lose_rank_1`` ends rank 1 of this program before step 2.
 Rank 0 catches the error and tries to continue:
 
 .. listing:: gallery/overview/elastic/lost_rank.py
@@ -62,7 +62,11 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # step, and in the first attempt rank 1 fails:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
+#    :part: attempt
+#
+# .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: train
+#    :no-caption:
 #
 # At the end, the program compares the result with an uninterrupted run in one process:
 #

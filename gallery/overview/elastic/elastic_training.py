@@ -59,8 +59,11 @@ def load(model, optimizer):
 # [/checkpoint]
 
 
-# [join]
+# [attempt]
 attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+# [/attempt]
+
+# [join]
 rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 

@@ -33,8 +33,8 @@ for step in range(4):
         print(f"step {step}: gradients of {gradient.item():g} ranks")
     except RuntimeError as error:
         print(f"step {step}: RuntimeError")
+        # [/steps]
         errors.append(str(error))
-# [/steps]
 
 assert len(errors) == 2
 for error in errors:
