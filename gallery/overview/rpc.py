@@ -56,7 +56,7 @@ object is its *owner*. A call can pass an RRef to further ranks as an argument.
 
 The owner keeps the object as long as any rank holds an RRef to it. To show this, the driver creates a table on left
 and shares it with right. Left counts its tables while both ranks have an RRef, while only right has one, and when no
-rank has one. The output of the next section has the counts.
+rank has one.
 
 .. admonition:: The life of an object, counted on its owner
    :collapsible: closed
@@ -79,79 +79,79 @@ rank has one. The output of the next section has the counts.
    <https://docs.pytorch.org/docs/2.15/rpc/rref.html>`__ describe how owners count references even when
    messages are delayed.
 
-A model over RPC
-----------------
-
-In this recurrent network, left owns the embedding, right owns the decoder, and the layer between them, an LSTM, is on
-the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it:
-
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: model
-   :no-caption:
-
-To train this model, the backward pass must follow the calls from rank to rank. PyTorch therefore records each call
-whose tensors require gradients inside a ``dist_autograd.context``, and ``backward`` follows these calls from the
-loss.
-
-In ``.grad``, the gradients of several drivers would mix. So ``backward`` does not add them there: each rank keeps
-the gradients of a context under the number of this context.
-
-Each parameter must be updated where it is. ``DistributedOptimizer`` therefore takes RRefs to parameters,
-and creates an optimizer on each of their owners. With ``step``, all these optimizers use the gradients
-of one context:
-
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: parameters
-   :no-caption:
-
-.. listing:: gallery/overview/rpc/rpc.py
-   :part: optimizer
-   :no-caption:
-
-.. admonition:: The sequences, the loss, and the comparison with one process
-   :collapsible: closed
-
-   .. listing:: gallery/overview/rpc/rpc.py
-      :part: loss
-      :no-caption:
-
-   Copies of the layers form the same model in one process. ``to_here`` of an RRef returns a copy of its object:
-
-   .. listing:: gallery/overview/rpc/rpc.py
-      :part: copy
-      :no-caption:
-
-   Its gradients must be those that the owners have for the context:
-
-   .. listing:: gallery/overview/rpc/rpc.py
-      :part: gradients
-      :no-caption:
-
-   .. listing:: gallery/overview/rpc/rpc.py
-      :part: backward
-      :no-caption:
-
-   The driver trains the copy alone, and both models must end with the same parameters:
-
-   .. listing:: gallery/overview/rpc/rpc.py
-      :part: alone
-      :no-caption:
-
 The program runs on three ranks, and the driver, which is rank 0, prints the results:
 """
 
 from launcher import launch
 
-launch(
-    "rpc/rpc.py",
-    ranks=3,
-    # DistributedOptimizer uses TorchScript, which is deprecated, and prints a warning.
-    expected_stderr="TorchScript|_(Script|Functional)LocalOptimizer",
-)
+launch("rpc/rpc.py", ranks=3)
 
 # %%
-# The table still exists after the driver has released its RRef, and disappears with the last RRef. The
-# gradient and the loss are those of one process.
+# The table still exists after the driver has released its RRef, and disappears with the last RRef.
+#
+# A model over RPC
+# ----------------
+#
+# In this recurrent network, left owns the embedding, right owns the decoder, and the layer between them, an LSTM, is on
+# the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it:
+#
+# .. listing:: gallery/overview/rpc/model.py
+#    :part: model
+#
+# To train this model, the backward pass must follow the calls from rank to rank. PyTorch therefore records each call
+# whose tensors require gradients inside a ``dist_autograd.context``, and ``backward`` follows these calls from the
+# loss.
+#
+# In ``.grad``, the gradients of several drivers would mix. So ``backward`` does not add them there: each rank keeps
+# the gradients of a context under the number of this context.
+#
+# Each parameter must be updated where it is. ``DistributedOptimizer`` therefore takes RRefs to parameters,
+# and creates an optimizer on each of their owners. With ``step``, all these optimizers use the gradients
+# of one context:
+#
+# .. listing:: gallery/overview/rpc/model.py
+#    :part: parameters
+#    :no-caption:
+#
+# .. listing:: gallery/overview/rpc/model.py
+#    :part: optimizer
+#    :no-caption:
+#
+# .. admonition:: The sequences, the loss, and the comparison with one process
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/rpc/model.py
+#       :part: loss
+#       :no-caption:
+#
+#    Copies of the layers form the same model in one process. ``to_here`` of an RRef returns a copy of its object:
+#
+#    .. listing:: gallery/overview/rpc/model.py
+#       :part: copy
+#       :no-caption:
+#
+#    Its gradients must be those that the owners have for the context:
+#
+#    .. listing:: gallery/overview/rpc/model.py
+#       :part: gradients
+#       :no-caption:
+#
+#    .. listing:: gallery/overview/rpc/model.py
+#       :part: backward
+#       :no-caption:
+#
+#    The driver trains the copy alone, and both models must end with the same parameters:
+#
+#    .. listing:: gallery/overview/rpc/model.py
+#       :part: alone
+#       :no-caption:
+
+# DistributedOptimizer uses TorchScript, which is deprecated, and prints a warning.
+deprecated = "TorchScript|_(Script|Functional)LocalOptimizer"
+launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
+
+# %%
+# The gradient and the loss are those of one process.
 #
 # RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain calls
 # support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to
