@@ -118,23 +118,7 @@ outputs = launch("tensor_and_pipeline_parallel/pipeline_parallel.py", ranks=2)
 
 from itertools import accumulate
 
-
-def can_start(task, rank, done):
-    other = rank - 1 if task.startswith("F") else rank + 1
-    return other not in (0, 1) or (other, task) in done
-
-
-def put_on_a_clock(orders):
-    """Return a row for each rank, with two dots where it must wait."""
-    todo, rows, done = [list(order) for order in orders], [[], []], set()
-    while any(todo):
-        started = [r for r in (0, 1) if todo[r] and can_start(todo[r][0], r, done)]
-        assert started, "each rank waits for the other"
-        for rank in (0, 1):
-            rows[rank].append(todo[rank].pop(0) if rank in started else "..")
-        done |= {(rank, rows[rank][-1]) for rank in started}
-    return rows
-
+from shared.bubble import put_on_a_clock
 
 for schedule in ("ScheduleGPipe", "Schedule1F1B"):
     print(schedule)
@@ -152,6 +136,12 @@ for row in put_on_a_clock([more, more]):
 # sphinx_gallery_end_ignore
 
 # %%
+# .. admonition:: ``put_on_a_clock``
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/shared/bubble.py
+#       :part: clock
+#
 # The dots are the *bubble*, the time in which a rank must wait. With ``p`` stages and ``m``
 # microbatches, its share of the time is ``(p - 1) / (m + p - 1)``, which is one fifth here, and is
 # smaller with more microbatches.
