@@ -113,9 +113,9 @@ print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across
 # On the fast links of the first table, the formula gives 375 KB, but halving wins from about 100 KB. There, adding at
 # 20 GB/s takes more time than sending at 50 GB/s, and in doubling, each rank adds six tensors, not one.
 #
-# The times of ``direct`` are too good to rely on. Its 63 messages reach one card at the same time. In the simulator,
-# they follow each other without loss; in a real network, a switch may have to drop some of them, as
-# :doc:`predictions` explains.
+# The times of ``direct`` are too good to rely on, as :doc:`predictions` explains. Its 63 messages reach one card at
+# the same time. In the simulator, they follow each other without loss; in a real network, a switch may have to drop
+# some of them.
 #
 # Any number of ranks
 # -------------------
