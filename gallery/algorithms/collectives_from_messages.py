@@ -13,7 +13,7 @@ What an algorithm sees
 
 An algorithm is a coroutine, ``Steps name(Messages& net, const Operation& op)``, which every rank runs. ``net``
 reaches the other ranks, and ``op`` is the operation that the program has called. The ring in the next section shows
-most of the other names at work; use this table to look them up:
+many of the other names at work; use this table to look them up:
 
 .. list-table::
    :header-rows: 1
@@ -145,8 +145,8 @@ except RuntimeError as error:
     print(fill(str(error), 90))
 
 # %%
-# The bug is that the loop does not leave out the rank itself. A rank already has its own piece, so a message to
-# itself is always a bug, and the interface refuses it.
+# The bug is that the loop does not leave out the rank itself. A rank already has its own piece and can copy it, so no
+# algorithm needs a message to the rank itself, and the interface refuses it.
 #
 # The third algorithm is the ring from above, but receives each share into the whole of ``memory``:
 #
