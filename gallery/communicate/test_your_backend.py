@@ -3,7 +3,7 @@ Test a backend: the conformance suite
 =====================================
 
 A program can end without an error although its backend returns wrong values, and a model that is trained like this
-never learns.
+may never learn.
 
 The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to what PyTorch promises, with one
 command. This page shows how to run it, how to read its report, and how to turn a failure into a program
