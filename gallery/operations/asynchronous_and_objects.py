@@ -63,7 +63,7 @@ print("without async_op:", ", ".join(takes[False]))
 #    :part: objects
 #    :no-caption:
 #
-# With NCCL, the collectives on objects need one more line, which chooses the GPU of the rank:
+# In a group that has only NCCL, the collectives on objects need one more line, which chooses the GPU of the rank:
 #
 # .. admonition:: Objects in a group with NCCL
 #    :collapsible: closed
@@ -84,8 +84,8 @@ print("without async_op:", ", ".join(takes[False]))
 # The output
 # ----------
 #
-# All listings above are parts of one program. ``launch`` runs it on two ranks, and sorts the output by rank, as
-# :doc:`starting-processes` describes:
+# All listings above, apart from the one with ``inspect``, are parts of one program. ``launch`` runs it on two ranks,
+# and sorts the output by rank, as :doc:`starting-processes` describes:
 
 import os
 import tempfile
