@@ -118,7 +118,7 @@ run_program("device/late.py")
 #    :end-before: void destroyEvent(
 #
 # Programs do not name the guard. The next one makes a device current, then a stream, records two events in that
-# stream, and waits for the second. Each line of its output is an answer of the guard:
+# stream, and waits for the second. Each line of its output depends on the guard:
 #
 # .. listing:: gallery/accelerators/device/guard.py
 #    :part: guard
