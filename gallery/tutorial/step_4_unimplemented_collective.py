@@ -147,13 +147,13 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)
 
 # %%
+# The number is 0 before the first collective, and 1 before the second. In this mode,
+# ``init_process_group`` waits for all ranks, because gloo connects them.
+#
 # .. note::
 #
 #    With PyTorch 2.13, ``init_process_group`` also calls ``setSequenceNumberForGroup``, so override that
 #    as well. Later releases do not call it.
-#
-# The number is 0 before the first collective, and 1 before the second. In this mode,
-# ``init_process_group`` waits for all ranks, because gloo connects them.
 #
 # With a name and a sequence number, a backend can grow one method at a time: run your program, read in the error
 # which method is missing, and override it.
