@@ -151,9 +151,6 @@ run_program("several_hosts/find_the_library.py")
 #    * - the store
 #      - the address in ``--master-addr`` or ``--rdzv-endpoint``
 #
-# Two real machines were not available: the simulated hosts have separate networks, names, processes and shared
-# memory, but one kernel and one clock. RDMA networks, and NCCL and UCX in the table, were not run.
-#
 # If an interface does not exist, MPICH says so in its own words, and on some ranks only. So the extension
 # looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
 #
@@ -173,3 +170,6 @@ launch("several_hosts/no_such_interface.py", ranks=2)
 #    - how a user names an interface, and which error says that it does not exist;
 #    - how your tests reach the code for the network on one host;
 #    - where the loader finds the library, and whether your wheel contains it.
+#
+# Not run here: two real machines, RDMA networks, and NCCL and UCX in the table of interfaces. The simulated hosts
+# have separate networks, names, processes and shared memory, but one kernel and one clock.
