@@ -124,6 +124,8 @@ These names occur in all listings:
      - a condition for which ``co_await`` waits, and the ranks that it is waiting for
    * - ``Keys``
      - the store of ``init_process_group``, with a prefix that belongs to this group alone
+   * - ``Place``
+     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
 
 One method for all collectives
 ------------------------------
