@@ -92,8 +92,9 @@ run_program("lost_hosts/lost_ranks.py")
 # .. listing:: extension/tcp_collectives/src/addresses.hpp
 #    :part: options
 #
-# The last four options end an idle connection. After 5 seconds of silence, the kernel sends a probe, and 5 seconds
-# later another one. If both stay without an answer, it ends the connection, 15 seconds after the last sign of life.
+# The last four options are *keepalive*, which ends an idle connection. After 5 seconds of silence, the kernel sends a
+# probe, and 5 seconds later another one. If both stay without an answer, it ends the connection, 15 seconds after the
+# last sign of life.
 # The limit is that long because a switch that starts again, or a route that changes, may take some seconds, which a
 # training should survive.
 #
