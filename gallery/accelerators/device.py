@@ -117,8 +117,8 @@ run_program("device/late.py")
 #    :start-at: void record(void** event
 #    :end-before: void destroyEvent(
 #
-# Programs do not name the guard. The next one makes a device current, then a stream, records two events in that
-# stream, and waits for the second. Each line of its output depends on the guard:
+# Programs do not name the guard. The next program makes first a device current and then a stream, records two events
+# in that stream, and waits for the second event. Each line of the output depends on the guard:
 #
 # .. listing:: gallery/accelerators/device/guard.py
 #    :part: guard

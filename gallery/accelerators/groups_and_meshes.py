@@ -34,7 +34,7 @@ print("rank 1 prints the same:", of_rank_1 == output)
 #    :collapsible: closed
 #
 #    While your library is not ready, gloo cannot simply take its place, because gloo takes tensors of the CPU and
-#    CUDA only:
+#    CUDA only. This program gets an error:
 #
 #    .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
 #       :part: gloo

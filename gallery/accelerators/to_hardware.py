@@ -287,7 +287,7 @@ from launcher import launch
 launch("to_hardware/first_checks.py", ranks=2)
 
 # %%
-# Every line begins with ``right``, so each check has seen the late numbers. A check with another result prints
+# Every line says ``right``, so each check has seen the late numbers. A check with another result prints
 # ``WRONG`` instead.
 #
 # Without gates, a check finds a bug only if the stream is late enough. Measure how long ``late_numbers``

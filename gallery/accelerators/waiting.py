@@ -34,8 +34,8 @@ assert outputs[0] == outputs[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# The first two rows are the usual waits, and in them only a stream waits. The host waits in a barrier, with a timeout
-# or ``blocking_wait``, and where the program reads a number or synchronizes.
+# The first two rows are the usual waits, and in them only a stream waits. The host waits in four cases: in a
+# barrier, in a ``wait`` with a timeout, with ``blocking_wait``, and where the program reads a number or synchronizes.
 #
 # While the host waits, it cannot launch the next kernels. So the general rule is that the host waits only for a
 # result that it uses itself.

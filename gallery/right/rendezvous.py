@@ -302,8 +302,8 @@ run_program("rendezvous/wait_with_the_lock.py")
 launch("rendezvous/meeting_of_all.py", ranks=3)
 
 # %%
-# In each list, the texts are in the order of the ranks. Those of the second list all end with ``in 2``, so no rank
-# has read a text of the first meeting.
+# In each list, the texts are in the order of the ranks. In the second list of each rank, all texts end with ``in 2``,
+# so in the second rendezvous, no rank has read a text of the first.
 #
 # .. admonition:: After this page you have decided
 #

@@ -76,8 +76,8 @@ assert fields <= described, fields - described
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the column of the reduction that your program needs. ``PREMUL_SUM``, for example, never names gloo, so a
-# program that requests it gets an error from gloo.
+# Read the column of the reduction that your program needs. The column ``PREMUL_SUM``, for example, never names
+# gloo, so a program that requests this reduction gets an error from gloo.
 #
 # Let your backend, too, raise an error for what it lacks, because a wrong result goes unnoticed.
 # :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.

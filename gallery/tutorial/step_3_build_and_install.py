@@ -2,8 +2,8 @@
 Step 3: Build and install the extension
 =======================================
 
-A package often compiles slowly, and one that was installed can still fail at its import, for example because it was
-compiled for another PyTorch.
+A package with C++ often compiles slowly. After its installation, its import can still fail, for example because it
+was compiled for another PyTorch.
 
 This page says more about the package than :doc:`four-steps`: which flags make it compile quickly, and what to
 check if the installation fails. It ends with a quicker way while you change the code often.

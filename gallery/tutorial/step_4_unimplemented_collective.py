@@ -63,8 +63,8 @@ launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
 # The method to override
 # ----------------------
 #
-# The name in a message is that of the C++ method, so it tells you what to override. Two names in the next output
-# differ from what the program calls: those for ``all_to_all``, and for a ``recv`` without a source:
+# The name in a message is that of the C++ method, so it tells you what to override. Some of these names differ from
+# what the program calls, such as those for ``all_to_all`` and for a ``recv`` without a source:
 
 one = torch.ones(2)
 calls = {

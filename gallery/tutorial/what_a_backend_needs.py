@@ -141,7 +141,7 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 #    .. listing:: gallery/tutorial/shared/calls_of_features.py
 #       :part: others
 #
-# Pass one step of your training to ``record``, and override each method in its list that your backend lacks.
+# Pass one step of your training to ``record``, and add to your backend what its list contains and the backend lacks.
 #
 # Not run here: the features on hardware, and FSDP2 with a factor to divide by, which needs
 # ``ReduceOp.PREMUL_SUM``.
