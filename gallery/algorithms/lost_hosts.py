@@ -7,8 +7,8 @@ data and does nothing else hangs for 30 minutes when a process is killed, and na
 ways a rank gets lost, which of them a connection reports, and how ``tcp`` notices most of the others, so that all
 ranks raise one reason that helps.
 
-This table is the result. Its main means are connections that close, probes on connections that are silent, and a
-*heartbeat*, a number that each rank raises in the store; the sections below explain these one after another:
+This table is the result. Most losses are noticed by connections that close, probes on connections that are silent,
+and a *heartbeat*, a number that each rank raises in the store; the sections below explain these one after another:
 
 .. list-table::
    :header-rows: 1

@@ -66,8 +66,8 @@ launch("sockets/four_ranks.py", ranks=4)
 #    .. listing:: extension/tcp_collectives/src/connect.hpp
 #       :part: publish
 #
-# Whoever opens a connection is its *caller*. Between two ranks, that is the one with the larger number, so that there
-# is only one connection.
+# Whoever opens a connection is its *caller*. Between two ranks, that is the one with the larger number, so that they
+# do not both open one.
 #
 # Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
 # port before. So a caller first says hello with the token that the called rank has published: a random number of 128
@@ -227,7 +227,7 @@ launch("sockets/connections.py", ranks=4)
 launch("sockets/too_much_sent.py", ranks=2)
 
 # %%
-# The last line shows that rank 1 stores no more than 32 of the 256 MiB. Most of the bytes are still in the tensors of
+# The last line shows that rank 1 keeps no more than 32 of the 256 MiB. Most of the bytes are still in the tensors of
 # rank 0, so none of its sends has ended, as the first line says.
 #
 # The all-reduce has overtaken 256 MiB on another connection. In return, a long ``send`` ends only when the other

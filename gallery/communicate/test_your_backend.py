@@ -2,7 +2,7 @@
 Test a backend: the conformance suite
 =====================================
 
-A program can end without an error although its backend returns wrong values, and a model that is trained like this
+A program can end without an error although its backend returns wrong values, and a model trained with these values
 may never learn.
 
 The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to what PyTorch promises, with one

@@ -78,7 +78,7 @@ launch("point_to_point/deadlock.py", ranks=2)
 launch("point_to_point/no_deadlock.py", ranks=2)
 
 # %%
-# In all six lines, a rank has received the number of the other rank, so none of the three ways deadlocks.
+# In all six lines, a rank has received the number that the other rank sent, so none of the three ways deadlocks.
 #
 # The order in a batch
 # --------------------

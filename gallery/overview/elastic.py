@@ -35,7 +35,7 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # With NCCL, Python usually sees no exception. Instead, a thread of the backend, the *watchdog*, ends the process when
 # a call fails or exceeds the timeout.
 #
-# In each case, the group is lost.
+# Whether the rank exits or hangs, the group is lost.
 #
 # Restart of all ranks
 # --------------------

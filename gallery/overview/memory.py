@@ -123,8 +123,8 @@ show_table(
 )
 
 # %%
-# In the last column, only ``DistributedDataParallel`` exceeds a device of 80 GB, because it splits none of the
-# training state.
+# In the last column, only ``DistributedDataParallel`` exceeds the memory of a device of 80 GB, because it splits
+# none of the training state.
 #
 # The table assumes an even division. :doc:`sharded-training` counts the elements for the first three
 # features, and :doc:`tensor-and-pipeline-parallel` shows the parts of the other two. The activations
