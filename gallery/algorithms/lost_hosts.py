@@ -7,7 +7,7 @@ data and does nothing else hangs for 30 minutes when a process is killed, and na
 ways a rank gets lost, which of them a connection reports, and how ``tcp`` notices most of the others, so that all
 ranks raise one reason that helps.
 
-This table is the result. Most losses are noticed by connections that close, probes on connections that are silent,
+This table sums it up. Most losses are noticed by connections that close, probes on connections that are silent,
 and a *heartbeat*, a number that each rank raises in the store; the sections below explain these one after another:
 
 .. list-table::
@@ -92,11 +92,10 @@ run_program("lost_hosts/lost_ranks.py")
 # .. listing:: extension/tcp_collectives/src/addresses.hpp
 #    :part: options
 #
-# The last four options are *keepalive*, which ends an idle connection. After 5 seconds of silence, the kernel sends a
-# probe, and 5 seconds later another one. If both stay without an answer, it ends the connection, 15 seconds after the
-# last sign of life.
-# The limit is that long because a switch that starts again, or a route that changes, may take some seconds, which a
-# training should survive.
+# The last four options are *keepalive*, which ends a silent connection to a host that is gone. After 5 seconds of
+# silence, the kernel sends a probe, and 5 seconds later another one. If both stay without an answer, it ends the
+# connection, 15 seconds after the last sign of life. The limit is that long because a switch that starts again, or a
+# route that changes, may take some seconds, and a training should survive that.
 #
 # These probes do not help while data waits for an acknowledgement, because Linux sends none then. The option
 # ``TCP_USER_TIMEOUT`` would limit that wait, but it would also end connections to healthy ranks. A rank that computes

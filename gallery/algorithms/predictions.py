@@ -38,8 +38,8 @@ for hosts, ranks in recorded.PREDICTED:
 show_table(*recorded.counts())
 
 # %%
-# To choose an algorithm, you need the order more than the time. Two equal numbers under ``orders`` mean that all of
-# these pairs were measured in the predicted order.
+# To choose an algorithm, you need the order more than the time. Two equal numbers in the last column mean that all
+# of these pairs were measured in the predicted order.
 #
 # With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
 # takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message

@@ -116,7 +116,7 @@ for (operation, size, ranks, _), times in measured.items():
 show_table(["operation", "size", "fake", "shm", "gloo"], rows)
 
 # %%
-# In the rows ``all_reduce`` and ``broadcast`` with 4 B, ``shm`` takes only a little longer than ``fake``, so most of
+# For ``all_reduce`` and ``broadcast`` of 4 B, ``shm`` takes only a little longer than ``fake``, so most of
 # this time goes to Python, the binding and the dispatcher.
 #
 # On these two CPUs of a virtual machine, gloo spends most of its time for small tensors waking threads, as

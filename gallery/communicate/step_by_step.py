@@ -65,9 +65,9 @@ Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the
 from how most collectives of ``shm`` take their steps: *one step ahead*. A rank posts step 6 as soon as it has read
 step 4, so that the others find data while it reads step 5.
 
-Step 6 uses the slot of step 2, so all ranks must have read step 2 before. They have. The rank could read step 4 only
-after all ranks had posted step 4, and each rank posts step 4 only after it has read step 2. So with four slots, a
-rank never waits for its own slot, as long as all ranks read from all.
+Step 6 uses the slot of step 2, so all ranks must have read step 2 before. They have. The rank that posts step 6 could
+read step 4 only after all ranks had posted step 4, and each rank posts step 4 only after it has read step 2. So with
+four slots, a rank never waits for its own slot, as long as all ranks read from all.
 
 Two or three slots would be correct, too, but ranks would wait. With three, step 6 would use the slot of step 3, which
 the slowest rank may not have read yet. A fifth slot would only help where not all ranks read from all, such as in a
