@@ -80,7 +80,7 @@ launch("the_other_operations/sizes.py", ranks=2)
 # has a ring of four slots in each direction. For each message that arrives, ``shm`` looks for the first receive that
 # fits:
 #
-# .. listing:: extension/shm_collectives/src/messages.hpp
+# .. listing:: extension/frame/c10d_frame/include/frame/receives.hpp
 #    :part: first-receive
 #
 # A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``

@@ -7,6 +7,7 @@
 #include "test_coalescing.cpp"
 #include "test_engine.cpp"
 #include "test_library.cpp"
+#include "test_mailbox.cpp"
 #include "test_note.cpp"
 #include "test_progress.cpp"
 #include "test_start.cpp"

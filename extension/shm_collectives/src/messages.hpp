@@ -1,15 +1,15 @@
 #pragma once
 
-#include <list>
 #include <optional>
+
+#include "frame/receives.hpp"
 
 #include "step.hpp"
 
 namespace shm_collectives {
 
-using frame::copy, frame::kAnySource, frame::part, frame::parts;
+using frame::Blob, frame::copy, frame::part, frame::parts;
 
-constexpr size_t kMostKept = 64 << 20; // bytes of messages that no receive waits for
 // Up to this size, a message is tried at once: it takes about as long as to hand it to a
 // thread.
 constexpr size_t kMostAtOnce = 1 << 20;
@@ -19,18 +19,18 @@ constexpr size_t kLeastPart = 16 << 10; // of a message, apart from its last one
 // ring between the two. Its note says which receive it is for. A send ends when a
 // receive has taken its message, or has begun to wait for another. Messages without a
 // receive are kept up to a limit; then they stay in the ring, and their sender waits.
-class Mailbox {
+class Mailbox final : public frame::Receives {
  public:
   Mailbox(const Memory& memory, int rank, const frame::Names& names,
       const WaitingPolicy& policy)
-      : memory_(memory),
+      : Receives(rank, static_cast<int>(memory.layout().ranks), names),
+        memory_(memory),
         rank_(rank),
         names_(names),
         policy_(policy),
         sent_(size()),
         turns_(size()),
-        inboxes_(size()),
-        awaited_(size() + 1) {}
+        inboxes_(size()) {}
 
   // Some of its parts may have been posted at_once().
   Steps send(const Operation& op) {
@@ -55,7 +55,6 @@ class Mailbox {
     std::optional<Receive> own;
     Receive& receive = early ? *early_ : own.emplace(*this, op);
     co_await receive;
-    if (!receive.error.empty()) throw std::runtime_error(receive.error);
     op.source->store(receive.source);
   }
 
@@ -115,19 +114,18 @@ class Mailbox {
   }
 
   bool receive_at_once(const Operation& op) {
-    Receive& receive = early_.emplace(*this, op);
+    Receive& receive = early_.emplace(*this, op); // may throw
     receives_early_ = true;
-    if (!is_soon(receive, policy_) || !receive.error.empty()) return false;
+    if (!is_soon(receive, policy_)) return false;
     op.source->store(receive.source);
     receives_early_ = false;
     return true;
   }
 
-  // Gives what has come in to the receives that wait.
-  void deliver() {
+  void look() override {
     try {
       for (int from = 0; from < size(); ++from) {
-        while (awaited(from) && (deliver_kept(from) || read_part(from))) continue;
+        while (is_read(from) && read_part(from)) continue;
       }
     } catch (const std::bad_alloc& error) {
       throw std::runtime_error(
@@ -135,77 +133,21 @@ class Mailbox {
     }
   }
 
-  struct Receive final : frame::Awaited { // one that waits
-    Receive(Mailbox& mailbox, const Operation& op)
-        : mailbox(mailbox), note(op.note), target(op.out[0]), source(op.note.root) {
-      mailbox.waiting_.push_back(this);
-      ++mailbox.receives_from(source);
-    }
-    ~Receive() {
-      if (std::erase(mailbox.waiting_, this) > 0) --mailbox.receives_from(source);
-    }
-
-    bool ready() override {
-      if (!ended) mailbox.deliver();
-      return ended;
-    }
-    std::vector<int> missing() const override {
-      return source == kAnySource ? std::vector<int>() : std::vector{source};
-    }
-    std::string because() const override {
-      const size_t kept = source < 0 ? 0 : mailbox.inboxes_[source].bytes_kept;
-      return kept < kMostKept ? "" : frame::full_of(kept);
-    }
-
-    Mailbox& mailbox;
-    Note note;
-    Bytes target;
-    int source;
-    bool ended = false;
-    std::string error;
-
-    bool could_be_from(int rank) const {
-      return source == rank || source == kAnySource;
-    }
-  };
   struct Message { // one that comes in
     Note note;
     Receive* receive; // that it is for; if none waits, it is kept:
-    std::vector<std::byte> kept;
+    Blob kept;
     size_t parts_read = 0;
-
-    size_t bytes_kept() const { return receive ? 0 : sizeof(Message) + note.bytes; }
   };
   struct Inbox { // the messages of one rank
     uint64_t next = 0; // the next step of its ring
-    size_t bytes_kept = 0; // of all messages
     std::optional<Message> incoming; // the last one, while parts of it are missing
-    std::list<Message> kept;
   };
 
   // Messages of a rank stay in the ring while no receive waits for one of them.
-  bool awaited(int from) const {
+  bool is_read(int from) const {
     const auto& incoming = inboxes_[from].incoming;
-    return (incoming && incoming->receive != nullptr) || awaited_[from] > 0 ||
-        awaited_.back() > 0;
-  }
-  // How many receives wait for a rank, or for any: each look asks, and each receive looks.
-  size_t& receives_from(int source) {
-    return source == kAnySource ? awaited_.back() : awaited_[source];
-  }
-
-  bool deliver_kept(int from) {
-    auto& inbox = inboxes_[from];
-    for (auto message = inbox.kept.begin(); message != inbox.kept.end(); ++message) {
-      if (Receive* receive = take_receive(from, message->note)) {
-        if (receive->error.empty()) copy(receive->target, message->kept);
-        receive->ended = true;
-        inbox.bytes_kept -= message->bytes_kept();
-        inbox.kept.erase(message);
-        return true;
-      }
-    }
-    return false;
+    return (incoming && incoming->receive != nullptr) || awaits(from);
   }
 
   bool read_part(int from) {
@@ -213,15 +155,10 @@ class Mailbox {
     RingSlot& slot = memory_.ring_slot(from, rank_, inbox.next);
     if (slot.posted.load() != inbox.next + 1) return false;
     if (!inbox.incoming) {
-      Receive* receive = take_receive(from, slot.note);
-      if (receive != nullptr && !receive->error.empty()) {
-        receive->ended = true; // the group fails; the message stays in the ring
-        return true;
-      }
-      if (receive == nullptr && inbox.bytes_kept >= kMostKept) return false;
+      Receive* const receive = take(from, slot.note);
+      if (receive == nullptr && is_full(from)) return false;
       Message message{slot.note, receive, {}};
       if (receive == nullptr) message.kept.resize(slot.note.bytes);
-      inbox.bytes_kept += message.bytes_kept();
       inbox.incoming = std::move(message);
     }
     Message& message = *inbox.incoming;
@@ -235,30 +172,10 @@ class Mailbox {
       if (message.receive != nullptr)
         message.receive->ended = true;
       else
-        inbox.kept.push_back(std::move(message));
+        keep(from, message.note, std::move(message.kept));
       inbox.incoming.reset();
     }
     return true;
-  }
-
-  // The first receive that waits for this message; it waits no longer.
-  Receive* take_receive(int from, const Note& message) {
-    // [first-receive]
-    const auto found = std::ranges::find_if(waiting_, [&](const Receive* receive) {
-      return receive->could_be_from(from) && receive->note.tag == message.tag;
-    });
-    if (found == waiting_.end()) return nullptr;
-    Receive* receive = *found;
-    waiting_.erase(found);
-    // [/first-receive]
-    --receives_from(receive->source);
-    receive->source = from;
-    if (receive->note.bytes != message.bytes || receive->note.dtype != message.dtype) {
-      receive->error = "the ranks do not agree: " + names_.who(from) + " runs " +
-          describe(message) + ", " + names_.who(rank_) + " runs " +
-          describe(receive->note);
-    }
-    return receive;
   }
 
   int size() const { return static_cast<int>(memory_.layout().ranks); }
@@ -270,8 +187,6 @@ class Mailbox {
   std::vector<uint64_t> sent_; // steps taken on the ring to each rank
   std::vector<Turns> turns_;
   std::vector<Inbox> inboxes_;
-  std::vector<Receive*> waiting_; // in the order of their calls
-  std::vector<size_t> awaited_; // those of them for each rank, and then for any
   size_t posted_early_ = 0; // parts, of a send that has begun at_once()
   std::optional<Receive> early_; // the receive that has last begun at_once()
   bool receives_early_ = false; // it has not ended there

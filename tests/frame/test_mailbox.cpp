@@ -1,0 +1,126 @@
+// Messages of programs and their receives, on a network that counts how often it is asked.
+
+#include <deque>
+
+#include "frame/mailbox.hpp"
+
+#include <doctest/doctest.h>
+
+using frame::Bytes, frame::Head, frame::Kind, frame::Mailbox, frame::Note;
+using frame::Operation, frame::Steps, frame::Transfer;
+
+namespace {
+
+// What rank 1 has sent to rank 0, in this order: heads and messages.
+class Line final : public frame::Messages {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  int host(int) const override { return 0; }
+  void begin(Transfer& transfer) override {
+    open.push_back(&transfer);
+    move();
+  }
+  void forget(Transfer& transfer) override { std::erase(open, &transfer); }
+  void look() override { ++looks; }
+
+  void come(int64_t tag, size_t bytes, int8_t value) {
+    Head head;
+    head.note.kind = Kind::send;
+    head.note.tag = tag;
+    head.note.bytes = head.bytes = bytes;
+    const auto words = frame::bytes_of(head);
+    sent.emplace_back(words.begin(), words.end());
+    sent.emplace_back(bytes, std::byte(value));
+    move();
+  }
+
+  int looks = 0;
+  std::deque<Transfer*> open;
+  std::deque<frame::Blob> sent;
+
+ private:
+  void move() {
+    for (; !open.empty() && !sent.empty(); open.pop_front(), sent.pop_front()) {
+      frame::copy(open.front()->bytes, sent.front());
+      open.front()->ended = true;
+    }
+  }
+};
+
+// A receive with this tag, of rank 1 or of any.
+struct Waiting {
+  Waiting(Mailbox& mailbox, int64_t tag, size_t bytes = 4, int from = 1)
+      : data(bytes), out(data) {
+    Note note;
+    note.kind = Kind::receive;
+    note.tag = tag;
+    note.bytes = bytes;
+    note.root = from;
+    operation = {note, {}, {&out, 1}, {}, {}, nullptr, source, nullptr};
+    steps = mailbox.receive(operation);
+    steps.advance();
+  }
+  Waiting(const Waiting&) = delete;
+  int value() const { return steps.done() ? int(data.at(0)) : -1; }
+
+  frame::Blob data;
+  Bytes out;
+  std::shared_ptr<std::atomic<int>> source = std::make_shared<std::atomic<int>>(-1);
+  Operation operation;
+  Steps steps;
+};
+
+std::string error_of(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("a message that is kept goes to its receive, in the order of its tag") {
+  Line line;
+  const frame::Names names{"fake", "g", {}};
+  Mailbox mailbox(line, names);
+  Waiting waits(mailbox, 1);
+  for (const int8_t value : {5, 6}) line.come(2, 4, value);
+  waits.steps.advance();
+  CHECK(Waiting(mailbox, 2, 4, frame::kAnySource).value() == 5);
+  CHECK(Waiting(mailbox, 2).value() == 6);
+  CHECK(Waiting(mailbox, 2).value() == -1);
+}
+
+TEST_CASE(
+    "a receive says that no more messages are kept, also of those without bytes") {
+  for (const size_t bytes : {0, 1 << 20}) {
+    Line line;
+    const frame::Names names{"fake", "g", {}};
+    Mailbox mailbox(line, names);
+    Waiting waits(mailbox, 1);
+    CHECK(waits.steps.because() == "");
+    const int count = bytes ? 70 : 2'000'000;
+    for (int i = 0; i < count; ++i) line.come(2, bytes, 0);
+    waits.steps.advance();
+    CHECK(
+        waits.steps.because().find("without a receive are kept") != std::string::npos);
+    CHECK_FALSE(line.sent.empty());
+  }
+}
+
+TEST_CASE("no receive gets a message after one disagrees with its own") {
+  Line line;
+  const frame::Names names{"fake", "g", {}};
+  Mailbox mailbox(line, names);
+  Waiting other(mailbox, 1), wrong(mailbox, 2, 8);
+  line.come(2, 4, 2);
+  line.come(1, 4, 1);
+  for (Waiting* each : {&other, &wrong}) {
+    const auto error = error_of([&] { each->steps.advance(); });
+    CHECK(error.find("the ranks do not agree: rank 0 runs recv") == 0);
+  }
+  CHECK(int(other.data[0]) == 0);
+}
