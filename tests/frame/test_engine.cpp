@@ -991,7 +991,7 @@ TEST_SUITE("chance") {
       }
       jobs.clear();
       ranks.close();
-      for (const auto& each : all) CHECK((each->ended() || !each->begun));
+      for (const auto& each : all) CHECK((each->ended() || !each->operation.owner));
     }
   }
 }

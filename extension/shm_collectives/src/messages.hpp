@@ -122,15 +122,17 @@ class Mailbox final : public frame::Receives {
     return true;
   }
 
-  void look() override {
+  bool look() override {
+    bool moved = false;
     try {
       for (int from = 0; from < size(); ++from) {
-        while (is_read(from) && read_part(from)) continue;
+        while (is_read(from) && read_part(from)) moved = true;
       }
     } catch (const std::bad_alloc& error) {
       throw std::runtime_error(
           names_.who(rank_) + " cannot keep a message: " + error.what());
     }
+    return moved;
   }
 
   struct Message { // one that comes in

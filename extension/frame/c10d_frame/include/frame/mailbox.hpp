@@ -58,10 +58,12 @@ class Mailbox final : public Receives {
     return ranks;
   }
 
-  void look() override {
+  bool look() override {
+    bool moved = false;
     for (int from = 0; from < net_.size(); ++from) {
-      while (from != net_.rank() && advance(from)) continue;
+      while (from != net_.rank() && advance(from)) moved = true;
     }
+    return moved;
   }
 
   // [advance]

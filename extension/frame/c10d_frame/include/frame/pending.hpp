@@ -95,7 +95,6 @@ struct Pending {
   Clock::time_point deadline = kNever; // of a collective that is the first
   // Of a profiler, before the end; of the thread that ends it; of that which calls back.
   std::vector<Callback> before_end, soon, later;
-  bool begun = false;
 
   const std::shared_ptr<Arguments> arguments; // the owner of the memory
 

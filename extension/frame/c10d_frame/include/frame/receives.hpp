@@ -33,12 +33,14 @@ class Receives {
     Receive(const Receive&) = delete;
     ~Receive() { all.drop(*this); }
 
+    // Of many that wait, only the first looks, because a look is for all of them.
     bool ready() override {
       if (!ended && !all.disagreement_.empty())
         throw std::runtime_error(all.disagreement_);
-      if (!ended) all.look();
+      moved_ = !ended && all.looks(*this) && all.look();
       return ended;
     }
+    bool moved() const override { return moved_; } // perhaps another one
     std::vector<int> missing() const override {
       return source == kAnySource ? std::vector<int>() : std::vector{source};
     }
@@ -62,11 +64,12 @@ class Receives {
 
    private:
     friend Receives;
+    bool moved_ = false;
     std::optional<std::list<Receive*>::iterator> place_; // while it waits
   };
 
-  // Brings all messages further, for all receives.
-  virtual void look() = 0;
+  // Brings all messages further, for all receives; returns whether any got on.
+  virtual bool look() = 0;
   // Forgets a receive whose message has not come to its end.
   virtual void forget(Receive&) {}
 
@@ -142,6 +145,11 @@ class Receives {
     if (note.bytes == message.bytes && note.dtype == message.dtype) return;
     disagreement_ = disagreement(names_, rank_, note, from, message);
     throw std::runtime_error(disagreement_);
+  }
+
+  // Those whose messages are on their way may be the only ones.
+  bool looks(const Receive& receive) const {
+    return waiting_.empty() || waiting_.front() == &receive;
   }
 
   void drop(Receive& receive) {

@@ -20,6 +20,7 @@ class Running {
 
   void add(const std::vector<PendingPtr>& next) {
     begun_.insert(begun_.end(), next.begin(), next.end());
+    has_new_ |= !next.empty();
   }
   bool empty() const { return begun_.empty(); }
 
@@ -29,11 +30,10 @@ class Running {
   // the kernel who lives is not.
   template <class Ended>
   bool advance(Clock::time_point now, bool check, const Ended& ended) {
-    const bool is_new = std::ranges::any_of(
-        begun_, [](const auto& each) { return !each->operation.owner; });
-    check |= now >= next_check_ || (is_new && transport_.can_block());
+    const bool has_new = std::exchange(has_new_, false);
+    check |= now >= next_check_ || (has_new && transport_.can_block());
     if (check) next_check_ = now + check_every_;
-    if (check || is_new) {
+    if (check || has_new) {
       if (const auto reason = transport_.failure()) throw std::runtime_error(*reason);
     }
     bool moved = false;
@@ -98,6 +98,7 @@ class Running {
   Transport& transport_;
   const milliseconds check_every_;
   std::vector<PendingPtr> begun_;
+  bool has_new_ = false; // whose steps have not
   Clock::time_point next_check_;
 };
 

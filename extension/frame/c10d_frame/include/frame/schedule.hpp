@@ -15,18 +15,24 @@ class Schedule {
 
   // Behind the others; before them if at_once() has begun it.
   void add(List&& one, bool has_begun) {
-    unfinished_.splice(has_begun ? unfinished_.begin() : unfinished_.end(), one);
+    const PendingPtr pending = one.front();
+    const auto place = [&](auto& list) {
+      return has_begun ? list.begin() : list.end();
+    };
+    unfinished_.splice(place(unfinished_), one);
+    const bool is_collective = !is_message(pending->note().kind);
+    if (is_collective) collectives_.insert(place(collectives_), pending);
+    if (!is_collective || collectives_.front() == pending)
+      next_.insert(place(next_), pending);
     start_clock();
   }
 
   // What may begin now, of what has not: all messages, and one collective at a time.
   std::vector<PendingPtr> take_next() {
-    std::vector<PendingPtr> next;
-    bool behind = false;
-    for (const auto& each : unfinished_) {
-      const bool waits = !is_message(each->note().kind) && std::exchange(behind, true);
-      if (!waits && !std::exchange(each->begun, true)) next.push_back(each);
-    }
+    auto next = std::exchange(next_, {});
+    std::erase_if(next, [this](const auto& each) { // at_once() has begun another one
+      return !is_message(each->note().kind) && each != collectives_.front();
+    });
     return next;
   }
 
@@ -35,6 +41,10 @@ class Schedule {
     List taken;
     const auto found = std::ranges::find(unfinished_, pending);
     if (found != unfinished_.end()) taken.splice(taken.begin(), unfinished_, found);
+    if (!collectives_.empty() && collectives_.front() == pending) {
+      collectives_.pop_front();
+      if (!collectives_.empty()) next_.push_back(collectives_.front());
+    }
     start_clock(); // of the next: callbacks may last longer than its deadline
     return taken;
   }
@@ -68,29 +78,30 @@ class Schedule {
   // The collective whose time is over, or null.
   PendingPtr late(Clock::time_point now) const {
     if (now < deadline_ || deadline_ == kNever) return nullptr;
-    return *std::ranges::find(unfinished_, deadline_, &Pending::deadline);
+    return collectives_.front();
   }
 
  private:
   void start_clock() {
     deadline_ = kNever;
-    const auto is_collective = [](const auto& x) {
-      return !is_message(x->note().kind);
-    };
-    const auto first = std::ranges::find_if(unfinished_, is_collective);
-    if (first == unfinished_.end()) return;
-    auto& deadline = (*first)->deadline;
-    if (deadline == kNever) deadline = in((*first)->arguments->timeout);
-    deadline_ = deadline;
+    if (collectives_.empty()) return;
+    Pending& first = *collectives_.front();
+    if (first.deadline == kNever) first.deadline = in(first.arguments->timeout);
+    deadline_ = first.deadline;
   }
 
   List take_all() {
     auto all = std::exchange(unfinished_, {});
+    collectives_.clear();
+    next_.clear();
     start_clock();
     return all;
   }
 
+  // Many may be open: nothing here goes through all of them.
   List unfinished_;
+  List collectives_; // those of them
+  std::vector<PendingPtr> next_; // that may begin
   Clock::time_point deadline_ = kNever;
   std::optional<std::string> failure_, closed_;
   bool told_ = false;
