@@ -156,6 +156,20 @@ TEST_SUITE("streams") {
     }
   }
 
+  TEST_CASE("what a library throws may be of any type") {
+    for (const std::string call : {"async_error", "abort"}) {
+      Streams streams;
+      streams.library->on(call, [] { throw 1; });
+      if (call == "abort")
+        streams.library->on(
+            "async_error", [] { throw std::runtime_error("it fails"); });
+      let_pass(1s);
+      CHECK(contains(streams.refusal(),
+          call == "abort" ? "it fails" : "an exception of an unknown type"));
+      CHECK(streams.library->count("abort") == 1);
+    }
+  }
+
   TEST_CASE("a fork lets go of a group of streams whose watchdog has the mutex") {
     Streams streams;
     Gate gate;

@@ -23,12 +23,14 @@ inline std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-// For what helps other ranks, who find out at their deadlines if it fails.
+// For what helps other ranks, who find out at their deadlines if it fails. If there is a
+// warning, the error stands behind it.
 template <class Function>
-void quietly(const Function& function) {
+void quietly(const Function& function, const char* warning = nullptr) {
   try {
     function();
   } catch (...) {
+    if (warning) TORCH_WARN(warning, text_of(std::current_exception()));
   }
 }
 

@@ -22,7 +22,7 @@ struct Launch {
   bool surely_ended() const {
     try {
       return ended();
-    } catch (const std::exception&) {
+    } catch (...) {
       return false;
     }
   }

@@ -74,7 +74,7 @@ class Watchdog {
           launches_, [](const auto& launch) { return launch->surely_ended(); });
       if (launches_.empty() || std::exchange(is_over_, true)) return;
     }
-    quietly([this] { communicator_->abort(); });
+    frame::quietly([this] { communicator_->abort(); }, kCannotAbort);
   }
 
   void stop() {
@@ -92,12 +92,12 @@ class Watchdog {
       std::string error;
       try {
         error = look();
-      } catch (const std::exception&) {
+      } catch (...) {
         error = frame::text_of(std::current_exception());
       }
       changed_.notify_all();
       lock.unlock();
-      if (!error.empty()) quietly([&] { fail(error); });
+      if (!error.empty()) frame::quietly([&] { fail(error); }, kCannotAbort);
       lock.lock();
     }
   }
@@ -123,15 +123,7 @@ class Watchdog {
 
  private:
   // An exception on this thread would end the process.
-  template <class Aborts>
-  static void quietly(const Aborts& aborts) {
-    try {
-      aborts();
-    } catch (const std::exception&) {
-      TORCH_WARN(
-          "the library cannot abort: ", frame::text_of(std::current_exception()));
-    }
-  }
+  static constexpr const char* kCannotAbort = "the library cannot abort: ";
 
   const std::unique_ptr<Communicator> communicator_;
   mutable std::mutex mutex_; // guards these
