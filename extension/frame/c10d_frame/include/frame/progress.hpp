@@ -330,7 +330,7 @@ class Progress {
   std::mutex mutex_;
   Callers callers_;
   Schedule schedule_;
-  int resting_ = 0; // threads that drive
+  int resting_ = 0; // threads that rest while they drive
   bool announced_ = false; // the failure; others may not know it yet
   Clock::time_point goodbye_;
   const std::unique_ptr<Transport> transport_; // destroyed after the steps
