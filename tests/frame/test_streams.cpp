@@ -105,6 +105,16 @@ struct Streams {
     call.note.bytes = call.in[0].size();
     return group->run(std::move(call), true);
   }
+  c10::intrusive_ptr<c10d::Work> receive(milliseconds timeout) const {
+    auto call = group->begin(Kind::receive, timeout);
+    const auto tensor = at::ones({4});
+    call.out = {call.output(tensor)};
+    call.results = {tensor};
+    call.device = device::Guard(device::kType).getDevice();
+    call.note.bytes = call.out[0].size();
+    call.note.root = 1;
+    return group->run(std::move(call), true);
+  }
   // Why it takes no more calls.
   std::string refusal() const {
     try {
@@ -192,6 +202,21 @@ TEST_SUITE("streams") {
     streams.group->shutdown();
     CHECK(streams.library->count("abort") == 1);
     CHECK(streams.library->count("destroy") == 0);
+  }
+
+  TEST_CASE("shutdown() waits only a while for a message that the program does not") {
+    for (const bool waits : {false, true}) {
+      Streams streams;
+      device::is_busy = true;
+      const auto work = streams.receive(60s);
+      if (waits) work->wait();
+      const auto begin = Clock::now();
+      streams.group->shutdown();
+      const auto took = Clock::now() - begin;
+      CHECK(took >= (waits ? 10s : 2s));
+      CHECK(took < (waits ? 11s : 3s));
+      CHECK(streams.library->count("abort") == 1);
+    }
   }
 
   TEST_CASE("shutdown() waits for a call that is under way") {

@@ -106,8 +106,15 @@ def longer_timeout():
     return error_of(dist.barrier, group, timeout=timedelta(seconds=300), device_ids=[rank])
 
 
+def receive_without_a_send():
+    dist.irecv(ones(), 1 - rank, group := new_group())
+    begin = time.monotonic()
+    dist.destroy_process_group(group)
+    return time.monotonic() - begin
+
+
 SHORT = timedelta(seconds=3)
 calls = [abort, block_current_stream, refusals, refused_batch, wrong_options, sequence_number]
-calls += [longer_timeout]
+calls += [longer_timeout, receive_without_a_send]
 print(json.dumps({call.__name__: call() for call in calls}))
 dist.destroy_process_group()

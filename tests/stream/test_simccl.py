@@ -90,6 +90,10 @@ def test_the_library_has_the_timeout_of_the_call(errors):
     assert [of_rank["longer_timeout"] for of_rank in errors] == ["none", "none"]
 
 
+def test_a_receive_without_a_send_does_not_hold_up_the_end(errors):
+    assert all(1 < of_rank["receive_without_a_send"] < 60 for of_rank in errors)
+
+
 def test_refusals_come_at_once(errors):
     expected = ["cannot reduce tensors of bool", "tensors of one device", "3 times|2 times"]
     for of_rank in errors:

@@ -227,6 +227,7 @@ class StreamGroup {
     const bool counts = std::ranges::any_of( // messages are calls of two ranks alone
         calls, [](const auto& one) { return !is_message(one->note.kind); });
     if (counts) work.sequence = ++sequence_;
+    work.launch->has_collective = counts;
     const auto number = counts ? c10::str(" #", work.sequence) : "";
     work.launch->title =
         c10::str("Backend ", options_->backend, ": ", kind ? name(*kind) : "coalesced",

@@ -15,6 +15,7 @@ using frame::Clock;
 struct Launch {
   std::string title; // "Backend acme: all_reduce #3 of ..."
   milliseconds timeout{0};
+  bool has_collective = false;
   device::Event begin{device::kType}, end{device::kType}; // the stream reaches them
   std::atomic<c10::StreamId> waiting{kNoStream}; // the program's stream, after wait()
 
@@ -35,6 +36,9 @@ struct Launch {
   bool is_waited_for_by(c10::StreamId stream) const {
     return stream != kNoStream && stream == waiting;
   }
+  // Other ranks need a collective. The program needs what it waits for: on the CPU, it would
+  // not have come back from that wait.
+  bool is_needed() const { return has_collective || waiting != kNoStream; }
   // Why it failed; empty if it has not. A copy, because another thread may set it.
   std::string error() const {
     const std::lock_guard lock(mutex_);

@@ -51,11 +51,17 @@ class Watchdog {
     if (failure_.empty()) failure_ = reason;
   }
 
-  // Waits until all launches have ended, or have been aborted. Returns false if neither.
+  // Waits for what others need, as Progress::drain() does, and then for the rest a while:
+  // perhaps nobody has the other half of a message. Returns whether all launches have ended,
+  // or have been aborted.
   bool drain(milliseconds timeout) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(
-        lock, frame::in(timeout), [this] { return launches_.empty() || is_over_; });
+    const auto wait = [&](milliseconds limit, const auto& counts) {
+      return changed_.wait_until(lock, frame::in(limit),
+          [&] { return is_over_ || std::ranges::none_of(launches_, counts); });
+    };
+    return wait(timeout, [](const auto& launch) { return launch->is_needed(); }) &&
+        wait(frame::kLastMoments, [](const auto&) { return true; });
   }
 
   void destroy() {
