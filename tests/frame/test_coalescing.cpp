@@ -87,6 +87,19 @@ TEST_CASE("a function that throws ends the batch") {
   }
 }
 
+TEST_CASE("a call that is refused fails at the end of the batch") {
+  Coalescing group("acme");
+  const auto fail = []() -> int { throw std::runtime_error("refused"); };
+  CHECK_THROWS_WITH(group.run(fail), "refused");
+  group.start();
+  CHECK(group.run(fail) == 0);
+  CHECK(group.run([] { return 1; }) == 1);
+  CHECK_THROWS_WITH(group.end(), "refused");
+  CHECK(group.batch() == nullptr);
+  CHECK_THROWS_WITH(group.collect({}, [&] { group.run(fail); }), "refused");
+  CHECK(group.batch() == nullptr);
+}
+
 TEST_CASE("a batch that no thread ends goes with its group") {
   std::weak_ptr<int> call;
   auto group = std::make_unique<Coalescing>("acme");

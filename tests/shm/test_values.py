@@ -202,6 +202,18 @@ def test_the_coalescing_manager_with_a_device(rank):
     assert [tensor.tolist() for tensor in tensors] == [[2.0] * 3, [2.0] * 2]
 
 
+@in_ranks(2)
+def test_a_call_that_is_refused_ends_its_batch(rank):
+    """PyTorch's coalescing manager does not end a batch in which a call raises an error."""
+    overlapping, right = torch.ones(1).expand(3), torch.ones(3)
+    with pytest.raises(ValueError, match="elements overlap in memory"):
+        with dist._coalescing_manager(device=torch.device("cpu")):
+            for output in (torch.ones(3), overlapping, torch.ones(3)):
+                dist.all_gather([output, right], torch.ones(3))
+    dist.all_reduce(tensor := torch.ones(3))
+    assert tensor.tolist() == [2.0] * 3
+
+
 @in_ranks(3)
 def test_all_to_all_in_place_with_other_splits(rank):
     """The ranks send rows to places from which they have not sent yet."""

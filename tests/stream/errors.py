@@ -83,6 +83,19 @@ def refused_batch():
     return [*errors, number.item()]
 
 
+def refused_collective():
+    group = new_group()
+
+    def batch():
+        with dist.distributed_c10d._coalescing_manager(group, device):
+            for output in (ones(3), ones().expand(3), ones(3)):
+                dist.all_gather([output, ones(3)], ones(3), group=group)
+
+    error = error_of(batch)
+    dist.all_reduce(number := ones(), group=group)
+    return [error, number.item()]
+
+
 def wrong_options():
     options = stream_collectives.Options()
     options.broken = "nothing"
@@ -115,6 +128,6 @@ def receive_without_a_send():
 
 SHORT = timedelta(seconds=3)
 calls = [abort, block_current_stream, refusals, refused_batch, wrong_options, sequence_number]
-calls += [longer_timeout, receive_without_a_send]
+calls += [refused_collective, longer_timeout, receive_without_a_send]
 print(json.dumps({call.__name__: call() for call in calls}))
 dist.destroy_process_group()

@@ -111,6 +111,12 @@ def test_a_batch_whose_call_is_refused_ends(errors):
         assert [total, again, received] == [2.0, 2.0, 1.0 - rank]
 
 
+def test_a_batch_whose_collective_is_refused_ends(errors):
+    for error, total in (of_rank["refused_collective"] for of_rank in errors):
+        assert "ValueError: Backend simccl: all_gather cannot write to a tensor" in error
+        assert total == 2.0
+
+
 def test_a_group_that_knows_its_device():
     # The sum of both, and of both again; the current device is still the first one.
     assert run("device_id") == ["6.0 0\n"] * 2

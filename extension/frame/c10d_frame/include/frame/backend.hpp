@@ -305,4 +305,78 @@ class BackendOn : public c10d::Backend {
   Runner group_;
 };
 
+// The same where the program coalesces: a call that is refused fails at the end of its batch.
+template <class Runner>
+class BackendInBatches : public BackendOn<Runner> {
+  using Base = BackendOn<Runner>;
+  template <class CallOne>
+  WorkPtr late(const CallOne& call) {
+    return this->group_.run_late(call);
+  }
+
+ public:
+  using Base::Base;
+
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override {
+    return late([&] { return Base::allreduce(tensors, opts); });
+  }
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override {
+    return late([&] { return Base::reduce(tensors, opts); });
+  }
+  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs,
+      const c10d::ReduceScatterOptions& opts) override {
+    return late([&] { return Base::reduce_scatter(outputs, inputs, opts); });
+  }
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+      const c10d::ReduceScatterOptions& opts) override {
+    return late([&] { return Base::_reduce_scatter_base(output, input, opts); });
+  }
+  WorkPtr allgather(TensorLists& outputs, Tensors& inputs,
+      const c10d::AllgatherOptions& opts) override {
+    return late([&] { return Base::allgather(outputs, inputs, opts); });
+  }
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+      const c10d::AllgatherOptions& opts) override {
+    return late([&] { return Base::_allgather_base(output, input, opts); });
+  }
+  WorkPtr gather(
+      TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) override {
+    return late([&] { return Base::gather(outputs, inputs, opts); });
+  }
+  WorkPtr gather_into_tensor( // virtual from PyTorch 2.14 on
+      at::Tensor& output, at::Tensor& input, const c10d::GatherOptions& opts) {
+    return late([&] { return Base::gather_into_tensor(output, input, opts); });
+  }
+  WorkPtr scatter(Tensors& outputs, TensorLists& inputs,
+      const c10d::ScatterOptions& opts) override {
+    return late([&] { return Base::scatter(outputs, inputs, opts); });
+  }
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override {
+    return late([&] { return Base::broadcast(tensors, opts); });
+  }
+  WorkPtr alltoall(
+      Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override {
+    return late([&] { return Base::alltoall(outputs, inputs, opts); });
+  }
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input,
+      std::vector<int64_t>& output_rows, std::vector<int64_t>& input_rows,
+      const c10d::AllToAllOptions& opts) override {
+    return late([&] {
+      return Base::alltoall_base(output, input, output_rows, input_rows, opts);
+    });
+  }
+  WorkPtr barrier(const c10d::BarrierOptions& opts) override {
+    return late([&] { return Base::barrier(opts); });
+  }
+  WorkPtr send(Tensors& tensors, int to, int tag) override {
+    return late([&] { return Base::send(tensors, to, tag); });
+  }
+  WorkPtr recv(Tensors& tensors, int from, int tag) override {
+    return late([&] { return Base::recv(tensors, from, tag); });
+  }
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override {
+    return late([&] { return Base::recvAnysource(tensors, tag); });
+  }
+};
+
 } // namespace frame

@@ -29,24 +29,37 @@ class Coalescing {
   // The batch of this thread, or null if the thread does not coalesce in this group.
   Batch* batch() const {
     const auto found = of_thread_.find(id_);
-    return found == of_thread_.end() ? nullptr : &*found->second;
+    return found == of_thread_.end() ? nullptr : &found->second->batch;
   }
 
   void start(Batch batch = {}) {
     require(!this->batch(), "coalesces already");
     const std::lock_guard lock(mutex_);
-    of_thread_[id_] = batches_.insert(batches_.end(), std::move(batch));
+    of_thread_[id_] = batches_.insert(batches_.end(), {std::move(batch), nullptr});
   }
 
   Batch end() {
     require(batch(), "does not coalesce");
-    const auto entry = of_thread_.extract(id_).mapped();
-    Batch batch = std::move(*entry);
-    const std::lock_guard lock(mutex_);
-    batches_.erase(entry);
-    return batch;
+    auto [batch, refusal] = take();
+    if (refusal) std::rethrow_exception(refusal);
+    return std::move(batch);
   }
   // [/batch]
+
+  // Runs a call. One that is refused while the thread coalesces fails at the end of the
+  // batch: if it throws before, PyTorch's context manager never ends the batch, and collects
+  // all later calls.
+  template <class Call>
+  auto run(const Call& call) -> decltype(call()) {
+    if (!batch()) return call();
+    try {
+      return call();
+    } catch (...) {
+      auto& refusal = of_thread_.at(id_)->refusal;
+      if (!refusal) refusal = std::current_exception();
+    }
+    return {};
+  }
 
   // Collects the calls of a function, and returns them; none where the thread coalesces
   // already, because these calls belong to the batch that end() will return. If the function
@@ -58,7 +71,7 @@ class Coalescing {
     try {
       function();
     } catch (...) {
-      end();
+      take();
       throw;
     }
     return inside ? std::nullopt : std::optional(end());
@@ -69,7 +82,20 @@ class Coalescing {
     if (!condition) throw std::invalid_argument("Backend " + backend_ + ": " + problem);
   }
 
-  using Batches = std::list<Batch>;
+  struct Entry {
+    Batch batch;
+    std::exception_ptr refusal; // of the first call that is refused
+  };
+  using Batches = std::list<Entry>;
+
+  Entry take() {
+    const auto place = of_thread_.extract(id_).mapped();
+    Entry entry = std::move(*place);
+    const std::lock_guard lock(mutex_);
+    batches_.erase(place);
+    return entry;
+  }
+
   // An address would not do: a later group may get that of an earlier one, and with it the
   // batches that other threads have not ended.
   static inline std::atomic<uint64_t> ids_{0};

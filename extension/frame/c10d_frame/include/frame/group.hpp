@@ -119,6 +119,12 @@ class Group {
     return nullptr;
   }
 
+  // Runs a call of the program: one that is refused fails late in a batch, see Coalescing.
+  template <class CallOne>
+  WorkPtr run_late(const CallOne& call) {
+    return coalescing_.run(call);
+  }
+
   // Of startCoalescing() and endCoalescing() of c10d::Backend. Its supportsCoalescing()
   // stays false in BackendOn: otherwise batch_isend_irecv would coalesce in Python, and
   // Python would hold back the calls of other threads meanwhile.
@@ -130,10 +136,10 @@ class Group {
   template <class CallOne>
   WorkPtr together(
       Kind kind, bool async, size_t outputs, size_t inputs, const CallOne& call) {
-    begin(kind, kNoTimeout)
-        .require(outputs == inputs, " takes as many outputs as inputs");
     const Batch at_the_end{/*submit=*/false, {}, {}};
     auto batch = coalescing_.collect(at_the_end, [&] {
+      begin(kind, kNoTimeout)
+          .require(outputs == inputs, " takes as many outputs as inputs");
       for (size_t i = 0; i < inputs; ++i) call(i);
     });
     if (!batch) return nullptr; // the program waits for the work of all

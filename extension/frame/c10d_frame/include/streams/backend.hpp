@@ -7,9 +7,9 @@ namespace streams {
 // The operations of the frame, with its checks of arguments, on streams. A class for each
 // backend: Python knows classes by their C++ names.
 template <class Own, class Runner = StreamGroup>
-class BackendOf final : public frame::BackendOn<Runner> {
+class BackendOf final : public frame::BackendInBatches<Runner> {
  public:
-  using Base = frame::BackendOn<Runner>;
+  using Base = frame::BackendInBatches<Runner>;
   using Base::Base;
 
   bool supportsCoalescing() const override { return true; }
@@ -26,15 +26,6 @@ class BackendOf final : public frame::BackendOn<Runner> {
     }
     const c10::OptionalDeviceGuard guard(device);
     return Base::barrier(opts);
-  }
-  WorkPtr send(Tensors& tensors, int to, int tag) override {
-    return this->group_.message([&] { return Base::send(tensors, to, tag); });
-  }
-  WorkPtr recv(Tensors& tensors, int from, int tag) override {
-    return this->group_.message([&] { return Base::recv(tensors, from, tag); });
-  }
-  WorkPtr recvAnysource(Tensors& tensors, int tag) override {
-    return this->group_.message([&] { return Base::recvAnysource(tensors, tag); });
   }
   c10::Stream stream(at::Device device) { return this->group_.stream(device); }
 };

@@ -63,33 +63,20 @@ class StreamGroup {
     return nullptr; // the program waits for the work of all
   }
 
-  // Calls a message. One that is refused while the thread coalesces fails at the end of the
-  // batch, which has no calls then: if a call throws before, PyTorch's context manager
-  // never ends the batch, and collects all later calls.
+  // Runs a call of the program: one that is refused fails late in a batch, see Coalescing.
   template <class CallOne>
-  WorkPtr message(const CallOne& call) {
-    const auto batch = coalescing_.batch();
-    if (!batch) return call();
-    try {
-      call();
-    } catch (...) {
-      if (!batch->refusal) batch->refusal = std::current_exception();
-    }
-    return nullptr;
+  WorkPtr run_late(const CallOne& call) {
+    return coalescing_.run(call);
   }
 
   void start_coalescing() { coalescing_.start(); }
-  WorkPtr end_coalescing() {
-    const auto batch = coalescing_.end();
-    if (batch.refusal) std::rethrow_exception(batch.refusal);
-    return launch(std::nullopt, batch.calls);
-  }
+  WorkPtr end_coalescing() { return launch(std::nullopt, coalescing_.end().calls); }
   template <class CallOne>
   WorkPtr together(
       Kind kind, bool /* async */, size_t outputs, size_t inputs, const CallOne& call) {
-    begin(kind, kNoTimeout)
-        .require(outputs == inputs, " takes as many outputs as inputs");
     const auto batch = coalescing_.collect({}, [&] {
+      begin(kind, kNoTimeout)
+          .require(outputs == inputs, " takes as many outputs as inputs");
       for (size_t i = 0; i < inputs; ++i) call(i);
     });
     return batch ? launch(std::nullopt, batch->calls) : nullptr;
@@ -154,7 +141,6 @@ class StreamGroup {
   // The calls that a thread coalesces.
   struct Batch {
     CallList calls;
-    std::exception_ptr refusal; // of the first that is refused
   };
 
   // [launch]
