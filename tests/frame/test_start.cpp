@@ -324,6 +324,28 @@ TEST_SUITE("rendezvous") {
     for (const auto& rank : meeting.ranks) CHECK(rank.error == "");
   }
 
+  TEST_CASE("ranks say that two processes are one rank, and another one is missing") {
+    Meeting meeting(3);
+    meeting.network = std::make_shared<Network>(3);
+    std::string error;
+    {
+      Job one([&] { meeting.come(0); }), two([&] { meeting.come(1); });
+      Job second([&] {
+        let_pass(100ms);
+        frame::Rendezvous rendezvous(
+            meeting.store, 1, 3, frame::Names{"fake", "g", {}}, 3s);
+        rendezvous.meet(
+            [](const frame::Place&) -> std::unique_ptr<FakeTransport> { return {}; });
+      });
+      error = second.error();
+    }
+    CHECK(contains(error, "another process is this rank already"));
+    const auto process = std::to_string(getpid());
+    for (const int rank : {0, 1})
+      CHECK(contains(meeting.ranks[rank].error,
+          "; rank 1 has joined twice (processes " + process + " and " + process + ")"));
+  }
+
   TEST_CASE("rank 0, which hosts the store, begins when the others know") {
     for (const auto latency : {1ms, 10ms, 50ms}) {
       Meeting meeting(3);

@@ -135,7 +135,7 @@ class Rendezvous {
     };
     poll_until(decided, deadline_, size_);
     auto text = keys_->text(verdict);
-    if (text.empty()) text = keys_->set_first(verdict, judge(said(round)));
+    if (text.empty()) text = keys_->set_first(verdict, judge(round));
     problem_of([&] { // the verdict counts, even if the store is lost from here on
       if (text == kReady && came_.empty()) came_ = said(round);
       if (text == kReady) keys_->erase_published();
@@ -164,20 +164,25 @@ class Rendezvous {
     std::vector<Member> members;
     std::map<std::string, int> hosts;
     for (const auto& [rank, text] : came_) {
-      Words words("came", text.substr(text.find(' ') + 1), "two numbers, and a host");
-      words.number<uint64_t>(); // drawn for this start
-      const auto process = words.number<pid_t>();
-      const auto home = words.rest();
+      members.push_back(member_of(text));
       const int next = static_cast<int>(hosts.size());
-      members.push_back({process, home, hosts.emplace(home, next).first->second});
+      members.back().host = hosts.emplace(members.back().home, next).first->second;
     }
     if (std::ssize(members) < size_)
       throw std::runtime_error("the store does not say which processes the ranks are");
     return members;
   }
 
+  static Member member_of(const std::string& text) {
+    Words words("came", text.substr(text.find(' ') + 1), "two numbers, and a host");
+    words.number<uint64_t>(); // drawn for this start
+    const auto process = words.number<pid_t>();
+    return {process, words.rest()};
+  }
+
   // Why there is no group, or "ready".
-  std::string judge(const std::map<int, std::string>& said) const {
+  std::string judge(const std::string& round) const {
+    const auto said = this->said(round);
     std::vector<int> missing;
     std::string reasons;
     for (int rank = 0; rank < size_; ++rank) {
@@ -188,7 +193,22 @@ class Rendezvous {
       reasons += (reasons.empty() ? "" : "; ") + names_.who(rank) + ": " + text;
     }
     if (missing.empty()) return reasons.empty() ? kReady : reasons;
-    return late(missing) + (reasons.empty() ? "" : "; ") + reasons;
+    return late(missing) + twice(round) + (reasons.empty() ? "" : "; ") + reasons;
+  }
+
+  // The ranks that two processes are: one of these may be the rank that is missing.
+  std::string twice(const std::string& round) const {
+    std::map<int, std::string> first;
+    std::string text;
+    for (const auto& line : keys_->lines(round, size_)) {
+      const auto& known = first.emplace(line.rank, line.text).first->second;
+      const bool both = known.starts_with(kReady) && line.text.starts_with(kReady);
+      if (known == line.text || !both) continue; // or it says why it cannot begin
+      text += "; " + names_.who(line.rank) + " has joined twice (processes " +
+          std::to_string(member_of(known).process) + " and " +
+          std::to_string(member_of(line.text).process) + ")";
+    }
+    return text;
   }
 
   // The last rank that knows the verdict erases the keys of the round. Rank 0 waits for
