@@ -1,5 +1,7 @@
 #pragma once
 
+#include <list>
+
 #include "pending.hpp"
 
 namespace frame {
@@ -18,7 +20,7 @@ class Running {
   // because they may ask one server.
   milliseconds check_every() const { return check_every_; }
 
-  void add(const std::vector<PendingPtr>& next) {
+  void add(const std::list<PendingPtr>& next) {
     begun_.insert(begun_.end(), next.begin(), next.end());
     has_new_ |= !next.empty();
   }

@@ -13,22 +13,23 @@ class Schedule {
  public:
   using List = std::list<PendingPtr>;
 
-  // Behind the others; before them if at_once() has begun it.
+  // Behind the others; before them if at_once() has begun it. Throws, if at all, before
+  // anything has changed.
   void add(List&& one, bool has_begun) {
     const PendingPtr pending = one.front();
-    const auto place = [&](auto& list) {
-      return has_begun ? list.begin() : list.end();
-    };
-    unfinished_.splice(place(unfinished_), one);
     const bool is_collective = !is_message(pending->note().kind);
-    if (is_collective) collectives_.insert(place(collectives_), pending);
-    if (!is_collective || collectives_.front() == pending)
-      next_.insert(place(next_), pending);
+    List collective(is_collective ? 1 : 0, pending), next(1, pending);
+    const auto put = [&](List& list, List& added) {
+      list.splice(has_begun ? list.begin() : list.end(), added);
+    };
+    put(unfinished_, one);
+    put(collectives_, collective);
+    if (!is_collective || collectives_.front() == pending) put(next_, next);
     start_clock();
   }
 
   // What may begin now, of what has not: all messages, and one collective at a time.
-  std::vector<PendingPtr> take_next() {
+  List take_next() {
     auto next = std::exchange(next_, {});
     std::erase_if(next, [this](const auto& each) { // at_once() has begun another one
       return !is_message(each->note().kind) && each != collectives_.front();
@@ -100,8 +101,7 @@ class Schedule {
 
   // Many may be open: nothing here goes through all of them.
   List unfinished_;
-  List collectives_; // those of them
-  std::vector<PendingPtr> next_; // that may begin
+  List collectives_, next_; // those of them, and what may begin
   Clock::time_point deadline_ = kNever;
   std::optional<std::string> failure_, closed_;
   bool told_ = false;
