@@ -19,8 +19,9 @@ VENV_PYTHON := $(BIN)/python
 # $(call SET_UP,STAGE) creates the environment, or completes it.
 SET_UP = @$(PYTHON) tools/environment.py $(1) $(RELEASE)
 
-# Two processes, each of which gets whole files: the tests of a file share what they build.
-IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes, because many tests wait; each gets whole files, whose tests share what they
+# build.
+IN_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 
 # Python finds only what the requirements pin, whatever the caller's shell sets.
 unexport PYTHONPATH PYTHONHOME PYTHONSAFEPATH
