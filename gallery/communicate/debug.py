@@ -135,19 +135,17 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # .. listing:: gallery/communicate/debug/missing_call.py
 #    :part: calls
 #
-# To compare the ranks, let each write its trace to a file in one folder:
-#
-# .. listing:: gallery/communicate/debug/missing_call.py
-#    :part: trace
-#
-# ``c10d`` is ``torch._C._distributed_c10d``, whose functions that begin with an underscore may change. The three
-# flags ask for collectives, Python stacks and completed calls. For another backend, replace ``"shm"`` by the name
-# that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``.
-#
-# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
-#
 # .. admonition:: In a real hang, let a timer write the trace
 #    :collapsible: closed
+#
+#    To compare the ranks, let each write its trace to a file in one folder:
+#
+#    .. listing:: gallery/communicate/debug/missing_call.py
+#       :part: trace
+#
+#    ``c10d`` is ``torch._C._distributed_c10d``, whose functions that begin with an underscore may change. The three
+#    flags ask for collectives, Python stacks and completed calls. For another backend, replace ``"shm"`` by the name
+#    that the backend gives itself, which for ``nccl`` of PyTorch 2.15 is ``"nccl2"``.
 #
 #    The group's timeout may be long, and the thread that hangs cannot run these lines. So move them into a function
 #    ``write_trace``, and let a timer call it if a training step takes longer than a minute. The step must include the
@@ -165,6 +163,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #          loss = train_step(batch)
 #          loss.item()
 #          timer.cancel()
+#
+# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
 #
 # Rank 0 prints two lines of the report. Each rank also prints its newest entry from ``c10d._dump_fr_trace_json``.
 # With gloo, you need these entries, because ``torchfrtrace`` of PyTorch 2.15 fails on traces of gloo with a

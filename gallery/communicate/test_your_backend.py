@@ -253,27 +253,30 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 #
 # Beside the suite, PyTorch's own tests can check your backend. Their base classes, and some of the tests, are
 # installed with PyTorch, in ``torch.testing._internal``. They need the package ``expecttest``, and may change with
-# each release:
+# each release.
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: Base classes of PyTorch's tests
+#    :collapsible: closed
 #
-#    * - class, and its module
-#      - what it gives you
-#      - what to know
-#    * - ``MultiProcContinuousTest`` in ``common_distributed``
-#      - ranks that start once for all tests of a class
-#      - ``backend_str`` returns your name, and ``device_type`` your device
-#    * - ``MultiProcessTestCase`` and ``DistributedTestBase`` in ``common_distributed``
-#      - new ranks for each test
-#      - ``DistributedTestBase`` knows no backend for ``PrivateUse1``, so override ``backend``
-#    * - ``DistributedTest._DistTestBase`` in ``distributed.distributed_test``, to combine with ``TestDistBackend``
-#      - PyTorch's tests of collectives and DDP
-#      - It reads ``BACKEND`` and ``WORLD_SIZE`` from the environment. Many tests run only for the names in
-#        ``DistTestCases.backend_feature``, or only on CUDA.
-#    * - ``FSDPTest`` in ``common_fsdp``, ``DTensorTestBase`` in ``distributed._tensor.common_dtensor``
-#      - base classes for tests of FSDP2 and DTensor
-#      - They take the default backend of the current accelerator, so register yours with ``devices``, and import it first.
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - class, and its module
+#         - what it gives you
+#         - what to know
+#       * - ``MultiProcContinuousTest`` in ``common_distributed``
+#         - ranks that start once for all tests of a class
+#         - ``backend_str`` returns your name, and ``device_type`` your device
+#       * - ``MultiProcessTestCase`` and ``DistributedTestBase`` in ``common_distributed``
+#         - new ranks for each test
+#         - ``DistributedTestBase`` knows no backend for ``PrivateUse1``, so override ``backend``
+#       * - ``DistributedTest._DistTestBase`` in ``distributed.distributed_test``, to combine with ``TestDistBackend``
+#         - PyTorch's tests of collectives and DDP
+#         - It reads ``BACKEND`` and ``WORLD_SIZE`` from the environment. Many tests run only for the names in
+#           ``DistTestCases.backend_feature``, or only on CUDA.
+#       * - ``FSDPTest`` in ``common_fsdp``, ``DTensorTestBase`` in ``distributed._tensor.common_dtensor``
+#         - base classes for tests of FSDP2 and DTensor
+#         - They take the default backend of the current accelerator, so register yours with ``devices``, and import it first.
 #
 # Except for ``DistributedTest``, PyTorch's tests with these classes are in no package, but in the folder
 # ``test/distributed`` of PyTorch's repository.

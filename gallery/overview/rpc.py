@@ -272,20 +272,14 @@ launch("rpc/patterns.py", ranks=3)
 # All three ranks join RPC, but only the two trainers form the process group in which DDP all-reduces. The server only
 # serves.
 #
-# Both trainers run this loop. ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and
-# follows the call of ``look_up`` to the server:
-#
-# .. listing:: gallery/overview/rpc/with_ddp.py
-#    :part: train
-#    :lines: 1-12
-#
-# .. admonition:: The update of the layer, the table, and the comparison with one process
+# .. admonition:: The loop, the table, and the comparison with one process
 #    :collapsible: closed
+#
+#    Both trainers run this loop. ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and
+#    follows the call of ``look_up`` to the server:
 #
 #    .. listing:: gallery/overview/rpc/with_ddp.py
 #       :part: train
-#       :lines: 13-
-#       :no-caption:
 #
 #    Inside a context DDP averages the gradients of the layer as usual, but the result is in the context and not in
 #    ``.grad``. Therefore the program makes the updates by hand; ``DistributedOptimizer`` can do this too.
