@@ -253,7 +253,7 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 #
 # Beside the suite, PyTorch's own tests can check your backend. Their base classes, and some of the tests, are
 # installed with PyTorch, in ``torch.testing._internal``. They need the package ``expecttest``, and may change with
-# each release.
+# each release:
 #
 # .. admonition:: Base classes of PyTorch's tests
 #    :collapsible: closed
