@@ -30,8 +30,8 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # ----------------
 #
 # ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line,
-# ``model = torch.nn.DataParallel(model)``. It runs one thread for each GPU, all in one process, and so on one
-# node. It is slow, because it copies the model to all GPUs in every forward pass, and because the threads wait
+# ``model = torch.nn.DataParallel(model)``. It runs one thread for each GPU, all in one process, so it is limited to
+# one node. It is slow, because it copies the model to all GPUs in every forward pass, and because the threads wait
 # for each other at Python's global interpreter lock (GIL).
 #
 # `PyTorch's documentation <https://docs.pytorch.org/docs/2.15/generated/torch.nn.DataParallel.html>`__
@@ -97,8 +97,9 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 # --------------
 #
 # To find the cause of a hang, or to write a backend, you need to know which collectives a rank takes part in.
-# PyTorch's ``CommDebugMode`` counts them. The table shows its counts for a plain model, and for one with batch
-# normalization. In the third model, ``forward`` leaves out a layer, so DDP has the option ``find_unused_parameters``:
+# PyTorch's ``CommDebugMode`` counts them. The table shows its counts for three models: a plain one, one with batch
+# normalization, and one whose ``forward`` leaves out a layer. DDP otherwise expects a gradient for every parameter,
+# so the third has ``find_unused_parameters=True``:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -129,9 +130,9 @@ show_table(
 #
 # A step makes these calls:
 #
-# 1. The constructor has divided the parameters into groups, called *buckets*. Once, before the forward pass of the
-#    second step, DDP divides them anew, and rank 0 broadcasts the result in two tensors, so that all ranks use the
-#    same buckets.
+# 1. To make fewer calls, DDP all-reduces gradients in groups, called *buckets*. The constructor fills them before it
+#    knows in which order the gradients become ready. So DDP fills them once more, before the forward pass of the
+#    second step. Rank 0 broadcasts the new buckets in two tensors, so that all ranks use the same ones.
 # 2. If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
 #    pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
 #    batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
@@ -217,5 +218,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #   another layer. If both layers have the same size, the ranks silently compute with wrong parameters. Zeros do not
 #   help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and that
 #   all ranks run.
+#
+# With DDP and FSDP2 alike, all ranks must make the same collectives in the same order.
 #
 # Not run here: FSDP2, and GPUs, of which the build of this site has none.
