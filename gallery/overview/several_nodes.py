@@ -2,11 +2,11 @@
 Training on several nodes
 =========================
 
-When the devices of one node are not enough, a job spreads its ranks over several *nodes*, the computers
-of a cluster. The program stays the same, because ``DistributedDataParallel`` (DDP) works alike wherever
-a rank runs. Only the start is different, and this page shows it: a launcher must start the processes on
-each node, and the processes must find each other. The last section is about FSDP2, which can save traffic
-between the nodes.
+When the devices of one node are not enough, a job spreads its ranks over several *nodes*, the computers of a cluster.
+The program stays the same, because ``DistributedDataParallel`` (DDP) works alike wherever a rank runs. Only the start
+is different: a launcher must start the processes on each node, and the processes must find each other. This page
+starts a job on two simulated nodes, and then says what real nodes need. It ends with a way to send less between the
+nodes with FSDP2.
 
 One launcher on each node
 -------------------------
@@ -66,8 +66,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #
 #       $ torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint=$HOST:$PORT --rdzv-id=job-1 train.py
 #
-# The arguments must be equal on both nodes, except ``--nproc-per-node`` and the path of the program. The
-# variables of the network interface, which are explained below, may differ, too.
+# All arguments except ``--nproc-per-node`` and the path of the program must be the same on both nodes. Five things
+# depend on your cluster:
 #
 # The address
 #     ``$HOST`` is the name of one of the nodes, by which the others reach it. ``$PORT`` is any free port of
@@ -143,9 +143,10 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. The price is
 # memory: a rank holds an eighth of the training state instead of a sixteenth.
 #
-# To accumulate gradients, call ``model.set_requires_all_reduce(False)`` at the start of a step, and call it with
-# ``True`` before the last backward pass. Each pass then still reduces within the node, so a rank
-# keeps only its shard of the gradients, and only the all-reduces are left out.
+# If you accumulate gradients over several backward passes, the gradients need to cross the network between the nodes
+# only once. So call ``model.set_requires_all_reduce(False)`` at the start of a step, and call it with ``True`` before
+# the last backward pass. The passes before it then reduce within the node only, and a rank still keeps no more than
+# its shard of the gradients.
 #
 # Not run here: several real nodes, NCCL, a scheduler and hybrid sharding, because the build of this site has one
 # computer without a GPU.
