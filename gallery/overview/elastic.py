@@ -46,8 +46,8 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 #
 # .. diagram:: overview/elastic/diagram
 #
-# New processes have nothing of the old ones in their memory. So the program must regularly save a
-# *checkpoint*, a file with all that the training needs to continue:
+# What the old processes had in memory is lost: the parameters, the state of the optimizer, and the number of the
+# step. So the program must regularly save all three in a file, a *checkpoint*, from which the training can continue:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: checkpoint
@@ -132,9 +132,9 @@ with tempfile.TemporaryDirectory() as folder:
 # * If its ranks only wait for the failed rank, as is usual with NCCL, it restarts them without counting. It learns of
 #   the failure because it asks the rendezvous about once a second whether a node waits there.
 #
-# If a whole node is lost, its launcher is lost with it, and does not wait at the rendezvous. So the ranks of the
-# other node restart only once they fail themselves, with NCCL by the timeout of the group. What their launcher then
-# does depends on the lost node:
+# If a whole node is lost, its launcher is lost with it, and does not wait at the rendezvous. So nothing tells the
+# other node to restart. Its ranks run until they fail themselves, and with NCCL that takes the timeout of the group.
+# What their launcher then does depends on the lost node:
 #
 # * If the lost node is not that of ``$HOST``, the launcher waits ten minutes (``--rdzv-conf=join_timeout=600``) for a
 #   replacement that runs the same command, then fails.
@@ -158,7 +158,8 @@ with tempfile.TemporaryDirectory() as folder:
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: part
 #
-# All nodes must be able to read the checkpoint.
+# Only rank 0 saves the checkpoint, but every rank loads it, on whichever node it runs. So keep the checkpoint in a
+# folder that all nodes share.
 #
 # Checkpoints of a sharded model
 # ------------------------------
