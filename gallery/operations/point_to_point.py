@@ -2,15 +2,16 @@
 Point-to-point messages
 =======================
 
-In *point-to-point communication*, one rank sends a tensor and another rank receives it. This page shows the
-calls for that, and how to keep two ranks from waiting for each other forever.
+A collective involves all ranks of a group. Often only two ranks need to exchange data, such as neighbouring stages of
+a pipeline: one sends a tensor, and the other receives it. This is *point-to-point communication*. This page shows its
+calls, and how to keep two ranks from waiting for each other forever.
 
 Blocking messages
 -----------------
 
-``send`` returns when the sender may change its tensor again, and ``recv`` when the message is in the tensor
-of the receiver. The message contains neither the shape nor the type of the tensor, so both ranks must use
-the same.
+``send`` returns when the sender may change its tensor again, and ``recv`` when the message is in the tensor of the
+receiver. Neither the shape nor the dtype of the tensor travels with the message, so the receiver must pass a tensor
+with the same shape and dtype.
 
 Messages from one rank to another arrive in the order in which they were sent. To tell kinds of messages
 apart, give each kind a number, its *tag*. With gloo, which runs here, a receive takes only a message with
@@ -61,8 +62,9 @@ launch("point_to_point/deadlock.py", ranks=2)
 # .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: order
 #
-# If an order is hard to find, the second fix is not to wait. ``isend`` and ``irecv`` return a ``Work`` at once.
-# Because the message is still on its way, do not touch the tensor until ``wait`` of this ``Work`` has returned.
+# With many ranks, a safe order can be hard to find. The second fix is not to wait. ``isend`` and ``irecv`` return at
+# once, each with a ``Work``, the handle of the running operation. The message is then still on its way, so do not
+# touch its tensor until the ``wait`` of its ``Work`` has returned.
 #
 # .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: asynchronous
