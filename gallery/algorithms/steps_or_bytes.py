@@ -2,10 +2,10 @@
 Few steps or few bytes
 ======================
 
-For 8 bytes on 64 ranks, the ring of :doc:`collectives-from-messages` takes 20 times as long as an algorithm with fewer
-steps. For 64 MiB, that algorithm takes four times as long as the ring. The reason is that each message costs a
-latency, however small it is, and a time for its bytes. This page counts both, and shows which algorithm suits which
-size, which number of ranks, and which dtype.
+To all-reduce 8 bytes on 64 ranks, the ring of :doc:`collectives-from-messages` takes 20 times as long as an algorithm
+with fewer steps. To all-reduce 64 MiB, that algorithm takes four times as long as the ring. The reason is that each
+message has two costs: a latency, which is the same for every size, and the time for its bytes. This page counts both,
+and shows which algorithm suits which size, which number of ranks, and which dtype.
 
 Doubling
 --------
@@ -63,7 +63,8 @@ With a tensor of ``s`` bytes on ``n`` ranks, where ``n`` is a power of two:
      - 2
      - ``2 s (n - 1) / n``
 
-The simulator counts what 64 ranks send. For 1 MiB, the average of a rank is:
+The simulator counts what 64 ranks send for 1 MiB, and the program prints the average of a rank. For ``tree``, it is
+less than ``3 s``, because half of the ranks have no children:
 """
 
 from shared.tables import print_table, rows, time
@@ -110,8 +111,9 @@ slow = "latency=1000", "rate=1"
 print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across="bytes")
 
 # %%
-# On the fast links of the first table, the formula gives 375 KB, but halving wins from about 100 KB. There, adding at
-# 20 GB/s takes more time than sending at 50 GB/s, and in doubling, each rank adds six tensors, not one.
+# On the fast links of the first table, the formula gives 375 KB, but halving wins from about 100 KB. The formula
+# leaves out the time to add, which matters here: the simulator adds at 20 GB/s, while a card sends at 50 GB/s. In
+# doubling, each rank adds six tensors; in halving, only about one.
 #
 # The times of ``direct`` are too good to rely on, as :doc:`predictions` explains. Its 63 messages reach one card at
 # the same time. In the simulator, they follow each other without loss; in a real network, a switch may have to drop
