@@ -51,7 +51,9 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # From one way to the next
 # ------------------------
 #
-# A waiting thread of ``shm`` calls ``rest`` between two looks, each of which tests whether something has arrived:
+# A waiting thread of ``shm`` looks again and again whether something has arrived. Between two looks it calls
+# ``rest``, which spins at first, yields later, and at last sleeps. Before it sleeps, ``rest`` calls ``look`` to look
+# once more; the section on sleep below explains why. The other names are:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -72,14 +74,14 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: patience
 #
-# By default, ``rest`` gets these numbers:
+# By default, a waiting thread goes through three phases:
 #
-# - **100 looks in a row** are usually enough when the other rank runs the same operation, because it then
+# - **It spins** for 100 looks. That is usually enough when the other rank runs the same operation, because it then
 #   answers within microseconds.
-# - **500 microseconds of yielding** let a rank without a core run, and spare both sides the system calls of a
-#   sleep if the answer is only a little late. The option ``yield_for`` changes this time.
-# - **Then the thread sleeps**, for at most 50 milliseconds at a time, because it must check now and then
-#   whether the other ranks are alive, as :doc:`the-other-operations` shows.
+# - **It yields** for 500 microseconds. A rank without a core can then run, and if the answer is only a little late,
+#   both sides are spared the system calls of a sleep. The option ``yield_for`` changes this time.
+# - **It sleeps**, for at most 50 milliseconds at a time, because it must check now and then whether the other ranks
+#   are alive, as :doc:`the-other-operations` shows.
 #
 # By default, a wait thus uses a whole core for about half a millisecond, and then nearly none. In the next worker,
 # rank 1 arrives a second late at a barrier, so rank 0 should sleep about 20 times:
@@ -99,9 +101,9 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # If a group has more ranks than the machine has processors, spinning only delays the rank that the others
 # wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning.
 #
-# Yielding has a limit, too. Linux can group processes by *session*, which is called autogroup, and a process then
-# yields only to processes of its own session. ``torchrun`` gives each rank a session of its own, so ``sched_yield``
-# then lets no other rank run.
+# Even yielding may not help. With the setting autogroup, Linux groups processes by *session*, and a process yields
+# only to others of its own session. ``torchrun`` gives each rank a session of its own. So under autogroup,
+# ``sched_yield`` lets no other rank run.
 #
 # Therefore ``yield_for`` is 0 by default if a group has more ranks than processors, and its ranks are in several
 # sessions. These ranks sleep at once:
