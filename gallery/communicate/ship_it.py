@@ -2,11 +2,12 @@
 Sanitizers, wheels and releases
 ===============================
 
-Before you release a backend in C++, let sanitizers search it for bugs that tests of its results may miss.
-Then build one wheel for several minor releases of PyTorch, which may also go to PyPI.
+A backend in C++ can give right results and still read past the end of its memory, or let two threads race. Sanitizers
+find such bugs, and the first half of this page runs them. The second half is about what users install: one wheel for
+several minor releases of PyTorch, which may also go to PyPI.
 
-A *sanitizer* is an option of the compiler, which adds checks to your code. A library, the *runtime*, then
-reports an error where it happens.
+A *sanitizer* is an option with which the compiler adds checks to your code. When a check fails, a library, the
+*runtime* of the sanitizer, reports the line.
 
 .. diagram:: communicate/ship_it/diagram
 
@@ -115,10 +116,10 @@ output = run_program("ship_it/data_race.py")
 # One build for each minor release
 # --------------------------------
 #
-# PyTorch's C++ interface changes between minor releases, so a compiled backend fits only the one that it was built
-# for. So build a *wheel*, the file that pip installs, for each minor release, with
+# PyTorch's C++ interface changes between minor releases, and a compiled backend works only with the one that it was
+# built for. For each minor release, therefore, build a *wheel*, the file that pip installs, with
 # ``pip wheel --no-build-isolation --no-deps``. :doc:`/tutorial/step-3-build-and-install` explains the source files.
-# The next lines read what the wheel of ``shm``, which is installed here, contains:
+# The wheel of ``shm`` is installed here. The next lines read what it contains:
 
 from importlib.metadata import distribution, entry_points
 
@@ -197,9 +198,9 @@ temporary.cleanup()
 # the wheels of PyTorch 2.15. To support old systems, build in one of the images of `manylinux
 # <https://github.com/pypa/manylinux>`__, which have an old glibc.
 #
-# ``auditwheel`` copies a communication library that is not part of the system into the wheel, but not the plug-ins
-# that the library loads at run time, such as the transports of UCX. The wheel then works, with a slower transport and
-# without an error.
+# If your backend needs a communication library that is not part of the system, ``auditwheel`` copies it into the
+# wheel. It does not copy the plug-ins that this library loads at run time, such as the transports of UCX. The wheel
+# then works, but with a slower transport, and no error says so.
 #
 # So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and compare the log of the library
 # before and after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, the log must name the same
