@@ -11,15 +11,15 @@ library. This page tests both on one machine.
 The network that one host hides
 -------------------------------
 
-Between ranks of one host MPICH copies through shared memory. Only ranks of different hosts use the network, which
-is other code with other bugs: for example, it may hang where shared memory returns. A test suite on one host never
-runs this code, so let your tests take both ways. MPICH uses its network for all ranks if the environment says
-``MPIR_CVAR_NOLOCAL=1`` when the first group is created, and UCX if it says ``UCX_TLS=tcp,self``.
+Between ranks of one host, MPICH copies through shared memory; between hosts, it uses the network. The network is
+other code with other bugs, which a test suite on one host never runs. For example, it may hang where shared memory
+returns. So let your tests take both ways. To send everything through the network, set ``MPIR_CVAR_NOLOCAL=1`` before
+the first group is created. For UCX, set ``UCX_TLS=tcp,self``.
 
-MPICH needs one more decision. It has several ways to the network, and the one it would choose by itself may not
-exist on the hosts of your users. Unless the environment names another, the extension takes the one that works
-everywhere, TCP through libfabric. The option ``interface`` of the first group, which starts MPI, names the network
-interface. MPI learns of the network and of the interface from these variables:
+You must also decide which network your users get. MPICH can use several, and the one that it would choose by itself
+may not exist on their hosts. So unless the environment names another, the extension takes the one that works
+everywhere: TCP, through the library libfabric. Users name the network interface with the option ``interface`` of
+their first group, because that group starts MPI. The extension passes both to MPI in these variables:
 
 .. list-table::
    :header-rows: 1
@@ -90,11 +90,11 @@ run_program("several_hosts/two_hosts.py")
 # Bug: a library that is found on one machine only
 # ------------------------------------------------
 #
-# The compiler needs the path of the library to link the extension, and the dynamic loader needs it again in
-# each process that imports the extension. ``library_dirs`` and ``libraries`` in ``setup.py`` tell the compiler
-# alone. The extension then works where the library lies in a folder of the system, as it often does on the machine
-# that builds it, and fails on others. The next program takes the paths for the loader out of a copy of the
-# extension, which leaves what such a build would have made:
+# The compiler needs the path of the library to link the extension, and the dynamic loader needs it again in each
+# process that imports the extension. ``library_dirs`` and ``libraries`` in ``setup.py`` tell the compiler alone. The
+# extension then works where the library lies in a folder of the system, as it often does on the machine that builds
+# it, and fails on others. The next program shows this failure. It removes the paths for the loader from a copy of the
+# extension, so the copy is like the result of such a build:
 #
 # .. listing:: gallery/library/several_hosts/find_the_library.py
 #    :part: copies
