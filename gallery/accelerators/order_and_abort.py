@@ -2,9 +2,10 @@
 Order of calls, late errors and abort
 =====================================
 
-Streams of different ranks can deadlock, or fail, after the calls have returned. Without a watchdog, training then
-stands still without a message. This page helps you decide which order of calls your backend demands from programs,
-and how a group ends when its device waits in vain.
+On an accelerator, the call of a collective returns before the collective has run in its stream. If the streams of the
+ranks then deadlock or fail, no call is left to report it, and training can stand still without a message. This page
+helps you decide three things: which order of calls your backend demands from programs, how it notices that a
+collective does not end, and how it frees a device that waits in vain.
 
 .. diagram:: accelerators/order_and_abort/diagram
 
@@ -16,7 +17,8 @@ together. Between two groups, the backend decides what it demands. If both group
 order on the device, so the ranks must agree on that order, too. To spare programs this, ``simccl`` has a rule: **each
 group has streams of its own**.
 
-In the next worker, the ranks use two groups in opposite orders. The groups have a timeout of one second:
+In the next worker, the ranks use two groups in opposite orders: first with the rule kept, then with the rule broken,
+so that both groups share a stream. The groups have a timeout of one second:
 
 .. listing:: gallery/accelerators/order_and_abort/group_stream.py
    :part: program
@@ -95,9 +97,9 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # Errors that come late
 # ---------------------
 #
-# What only the library can see becomes an asynchronous error: it appears when the task of the library runs in the
-# stream, as :doc:`five-steps` shows.
-# In the next worker, the ranks reduce tensors of different sizes, which the library ``store`` compares:
+# Some errors are visible only to the library, and only when its task runs in the stream, as :doc:`five-steps` shows.
+# By then the call has returned, so such an error is called *asynchronous*. In the next worker, the ranks reduce
+# tensors of different sizes. The library, here the one named ``store``, compares the sizes and finds the error:
 #
 # .. listing:: gallery/accelerators/order_and_abort/late_error.py
 #    :start-at: work = dist.all_reduce(
