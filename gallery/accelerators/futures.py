@@ -24,9 +24,9 @@ functions then order the streams:
 - ``then`` runs a callback under a stream from ``getStreamFromGlobalPool``, which also waits for the events first. The
   future of the callback's result has the same devices, so the next reader waits for that stream.
 
-So ``simccl``, our backend, must complete the future during the call, while the stream of the communication is
-current. Then the event comes after the library's task in that stream. ``device`` is that of the call, and
-``outputs`` are its results:
+The event must come after the library's task in the stream of the communication, because readers wait only for the
+event. So ``simccl``, our backend, completes the future during the call, after it has queued that task, and makes the
+stream current meanwhile. ``device`` is that of the call, and ``outputs`` are its results:
 
 .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
    :part: future
@@ -95,8 +95,9 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # held by a gate or a slow kernel. Leave DDP's option ``lazy_bucket_allocation`` off in this test: with it, DDP also
 # waits for the work, so the gradient is right although the future is not.
 #
-# The communication hooks of DDP depend even more on the devices. The one that compresses to 16 bits, for example,
-# returns ``fut.then(decompress)``, so all of its second half runs in a callback.
+# DDP's communication hooks depend even more on the devices, because they do part of their work in callbacks. The hook
+# that compresses to 16 bits, for example, returns ``fut.then(decompress)``. Without the devices, it would decompress
+# a bucket before its all-reduce has ended.
 #
 # What a complete future cannot tell
 # ----------------------------------
