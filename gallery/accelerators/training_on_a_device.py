@@ -61,15 +61,18 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # sphinx_gallery_end_ignore
 
 # %%
-# Bits are equal here for three reasons: kernels of the CPU compute for the simulated device, gloo moves the data of
-# both backends, and a sum of two ranks has only one order. On hardware, kernels add in another order, so compare with
-# a tolerance there, and compare the bits of the ranks with each other.
+# Each row says ``True``, so all losses have the same bits as on the CPU. Bits are equal here for three reasons:
+# kernels of the CPU compute for the simulated device, gloo moves the data of both backends, and a sum of two ranks
+# has only one order. On hardware, kernels add in another order, so compare with a tolerance there, and compare the
+# bits of the ranks with each other.
 #
 # ``continued`` saves a checkpoint from the accelerator, and loads it there and on the CPU, so a model can move
 # between both.
 #
 # What each way asks of a device
 # ------------------------------
+#
+# Implement first what the programs of your users need besides collectives:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -140,9 +143,10 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # Graphs
 # ------
 #
-# A program can capture what it puts into a stream as a graph, as ``torch.cuda.graph`` does, and replay it later. During a
-# capture nothing runs, so no event that is recorded in it may be queried. In CUDA's default mode, a query of
-# *any* event by another thread ends the capture with an error, so a watchdog must know of it:
+# A program can capture what it puts into a stream as a graph, as ``torch.cuda.graph`` does, and replay it later.
+# During a capture nothing runs, so no event that is recorded in it may be queried. In CUDA's default mode, a query of
+# *any* event by another thread ends the capture with an error. Your watchdog is such a thread, because it queries
+# events to notice timeouts, so it must not disturb a capture:
 #
 # - Ask ``isStreamCapturing`` of the guard in each call, and keep a captured call from the watchdog. It has no timeout then.
 # - Query the events of earlier calls in the mode that concerns the own thread only
