@@ -23,23 +23,23 @@ from result_table import show_table
 print(recorded.machine)
 
 # %%
-# All links have 1 millisecond and 200 Mbit/s. The first table is for eight hosts with one rank each, the second for
-# two hosts with two ranks each. A row has the least and the median time of an all-reduce, and the predicted time, all
-# in milliseconds. The deviation is that of the prediction from the median:
+# Each row has the least and the median measured time of an all-reduce, then the predicted time, all in milliseconds.
+# The deviation is that of the prediction from the median. The first table is for eight hosts with one rank each, the
+# second for two hosts with two. All links have 1 millisecond and 200 Mbit/s:
 
 for hosts, ranks in recorded.PREDICTED:
     show_table(*recorded.predictions(hosts, ranks))
 
 # %%
-# How far can you trust such predictions? In the next table, a prediction is *near* the median, or the least time, if
-# it deviates from that by at most 20 %. The last column is about order: of the pairs of algorithms whose predictions
-# for a size differ by more than 20 %, it counts those that were measured in the predicted order:
+# How far can you trust such predictions? We call one *near* a measured time if it deviates from that by at most 20 %.
+# The next table counts those near the median and near the least time. The last column is about order. Of the pairs of
+# algorithms whose predictions for a size differ by more than 20 %, it counts those measured in the predicted order:
 
 show_table(*recorded.counts())
 
 # %%
-# To choose an algorithm, you need the order more than the time. Two equal numbers in the last column mean that all
-# of these pairs were measured in the predicted order.
+# To choose an algorithm, you need the order more than the time. Where the last column has two equal numbers, all of
+# these orders were predicted correctly.
 #
 # With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
 # takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
