@@ -40,9 +40,10 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 # sphinx_gallery_end_ignore
 
 # %%
-# The table counts the messages and bytes of all ranks together, and the bytes that go from one host to another.
-# The time is that of the slowest rank. ``choice`` says whether a backend on messages would choose this algorithm.
-# These are the options:
+# The time is that of the slowest rank, and the counts are those of all ranks together; ``between hosts`` has the
+# bytes that leave a host. For both numbers of ranks, ``halving_near`` is faster, because it sends the same bytes in
+# far fewer messages. ``choice`` says whether a backend on messages would choose this algorithm. These are the
+# options:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -91,9 +92,10 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 # .. listing:: extension/frame/c10d_frame/simulator/simulation.hpp
 #    :part: machine
 #
-# A message first *enters* the card of the sender, which is then busy until all of its bytes have left. After the
-# latency, its first byte *crosses* to the card of the receiver, which is busy, too, until the last byte has come.
-# Then the message *arrives*. Both processors take some time for each message:
+# Because messages wait for a busy card, the model follows each one through three events. The message *enters* the
+# card of the sender, which is then busy until the last byte has left. One latency later, the first byte *crosses* to
+# the card of the receiver, which is busy until the last byte has come. Then the message *arrives*. The processors of
+# the two ranks also take some time for each message:
 #
 # .. diagram:: algorithms/simulated_ranks/diagram
 #
