@@ -86,8 +86,9 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 output = launch("share_memory/options_differ.py", ranks=2)
 
 # %%
-# Only rank 1 can find the difference, but both ranks report it, because a rendezvous has one result for all
-# ranks.
+# In the first attempt, only rank 1 can find the difference, because it opens the memory that rank 0 has created. Both
+# ranks report it, because a rendezvous has one result for all ranks. In the second attempt, the sizes agree, and the
+# ranks get their sum.
 #
 # A rank of another host
 # ----------------------
