@@ -116,10 +116,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # A message and its note
 # ----------------------
 #
-# Each message carries a *note* that describes the tensor, so that the receiver can compare the dtype. As a
-# message of its own, the note could come from one sender and the tensor from another, if a receive accepts
-# any rank. A buffer for both would need a copy of the tensor. With an MPI datatype that lists both places in
-# memory, MPI sends them as one message without a copy by the backend:
+# Each message carries a *note* that describes the tensor, so that the receiver can compare the dtype. If the note and
+# the tensor were two messages, a receive from any rank could take the note of one sender and the tensor of another.
+# To put both into one buffer, the backend would have to copy the tensor. So it passes MPI a datatype that lists the
+# two places in memory, and MPI sends them as one message:
 #
 # .. listing:: extension/mpi_collectives/src/calls.hpp
 #    :start-at: MPI_Count lengths[]
@@ -131,8 +131,8 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: message
 #
-# Such a message must be short. Between processes of a host, MPICH copies data that is not in one place in pieces of
-# a few KiB, one in each test, and the thread naps between its tests.
+# With much data, such a message would be slow. Between processes of a host, MPICH copies only a few KiB in each test
+# if the data is in two places, and the library's thread naps between its tests.
 #
 # So if there is more data than 8 KiB, the backend sends only the note in this way. When the receiver has
 # the note, it knows the sender and the size, so MPI can move the data from one address to the other as a second
@@ -146,9 +146,9 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
 #
-# The receiver compares the size in the note with its tensor, and its error names both sizes. If, however, a short
-# message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of a short
-# message learns nothing from MPI, which says only that the matching receive has begun.
+# If the sizes differ, the receiver sees it in the note, and its error names both sizes. There is one exception: if a
+# short message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of a
+# short message learns of neither error from MPI, which says only that the matching receive has begun.
 #
 # The next program sends with a tag that is too large, and then three numbers to a receive of two:
 #
