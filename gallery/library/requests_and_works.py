@@ -38,8 +38,9 @@ found before data moves, the ranks exchange *heads*. Then MPI runs the collectiv
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
 
-The first branch leaves two cases to the frame: up to 1 KiB of data, which fits into the heads, and sums of
-8-bit floats, as :doc:`types-and-reductions` explains.
+The first branch is for two cases in which the ranks only exchange their data, and the frame makes the result of it:
+up to 1 KiB of data, because it fits into the heads, and sums of 8-bit floats, because MPI would round too often
+(:doc:`types-and-reductions`).
 
 Both stages lead to the function ``run``, which hands a ``Call`` to the thread of the library and suspends until the
 call has ended. :doc:`lost-ranks-of-a-library` explains the last line of ``run``:
@@ -70,7 +71,8 @@ From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests 
       :start-at: void begin() override
       :end-before: // [/requests]
 
-The program already has its ``Work``, through which it learns of the end in four steps, all of them code of the frame:
+While the coroutine is suspended, the program already has its ``Work``. When MPI is done, the frame tells this
+``Work`` in four steps:
 
 1. The library's thread sees that all requests have ended, and rings the bell of the group.
 2. The bell wakes the thread that drives, usually a caller of ``wait``, which resumes the coroutine to its end.
