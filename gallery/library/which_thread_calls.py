@@ -12,6 +12,8 @@ small collective is and which thread safety you need.
 Two designs
 -----------
 
+The two designs differ in speed, and in which thread hangs if a call does not return:
+
 .. list-table::
    :header-rows: 1
 
@@ -51,8 +53,9 @@ from launcher import launch, run_program
 run_program("which_thread_calls/call_that_hangs.py")
 
 # %%
-# A backend that calls ``MPI_Test`` in a loop and looks at the clock in between has the same bug, although it
-# shows only when a test hangs. The fix is that a thread which enforces a deadline never calls the library.
+# In the first line, the thread that should raise the error is itself inside of MPI. A backend that calls ``MPI_Test``
+# in a loop and looks at the clock in between has the same bug, although it shows only when a test hangs. The second
+# line shows the fix: a thread that enforces a deadline never calls the library.
 #
 # A thread for the library
 # ------------------------
@@ -69,7 +72,8 @@ run_program("which_thread_calls/call_that_hangs.py")
 #    * - ``Call``
 #      - something that the library is asked to do, with its memory; you write ``begin`` and ``has_ended``
 #    * - a look
-#      - one test of all that is open; in ``rest`` of the transport, ``look()`` is true if something has advanced
+#      - one test of all that is open; ``rest`` of the transport gets it as ``look()``, which returns whether
+#        something has advanced
 #    * - ``Idle``
 #      - how many looks in a row have found nothing, and since when
 #    * - ``Bell``
