@@ -79,9 +79,9 @@ show_section(output, "sizes")
 # Parameters without a gradient
 # -----------------------------
 #
-# If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is
-# never ready. It also holds back all later buckets, so the backward pass ends without their all-reduces. DDP
-# notices this at the next step:
+# If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is never ready.
+# This bucket also holds back all later ones, so the backward pass ends without their all-reduces. DDP notices this
+# only in the next step. So the program takes two steps with such a model, and counts the all-reduces of the second:
 #
 # .. listing:: gallery/overview/shared/branches.py
 #    :part: model
