@@ -2,9 +2,10 @@
 What your backend must implement
 ================================
 
-Look up here which methods of a backend the features of PyTorch call, so that you can begin with those
-that your programs need. The tables come from a worker that runs small examples of the features on two
-ranks. The last section shows how to record your own program.
+A program ends with an error at the first method that its backend lacks, but no feature of PyTorch calls all methods.
+Look up here which ones each feature calls, so that you can begin with those that your programs need. The tables come
+from a worker that runs small examples of the features on two ranks. The last section shows how to record your own
+program.
 
 .. diagram:: tutorial/what_a_backend_needs/diagram
 
@@ -30,8 +31,8 @@ on_cpu = run_features(MORE_CALLS="yes")
 show_table(*methods_of_features(on_cpu))
 
 # %%
-# A program that uses a feature needs all methods of its column. With other options, a feature can call
-# more of them.
+# A program that uses a feature needs all methods of its column. For FSDP2, for example, these are ``_allgather_base``
+# and ``_reduce_scatter_base``, with the reduction ``AVG``. With other options, a feature can call more of them.
 #
 # The reductions matter as much as the methods. A backend that always sums gives wrong gradients under FSDP2, because
 # FSDP2 averages.
@@ -105,7 +106,7 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 
 # %%
 # ``DistributedDataParallel`` first all-gathers the number of parameters, and each rank compares its number with that
-# of rank 0. Because the dummy delivers zero, all ranks raise an error, even rank 0.
+# of rank 0. From the dummy, the number of rank 0 arrives as zero, so all ranks raise an error, even rank 0.
 #
 # ``all_gather_object`` calls ``all_gather_single``, which the dummy does not have.
 #
