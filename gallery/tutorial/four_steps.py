@@ -152,7 +152,7 @@ temporary.cleanup()
 # Your backend calls its library in place of ``zero_``. ``NoGradGuard`` hides the write from autograd, because an
 # output may be a parameter of a model.
 #
-# A program may still hold a group after ``destroy_process_group``, which calls ``shutdown``, so each collective tests
+# ``destroy_process_group`` calls ``shutdown``, but a program may still hold the group. So each collective tests
 # ``closed_``. ``abort`` ends the backend after a failure:
 #
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
