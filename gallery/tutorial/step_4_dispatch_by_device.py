@@ -76,8 +76,11 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
     dist.destroy_process_group()
 
 # %%
-# A program that passes ``device_id`` gets an error instead. PyTorch binds only the first of the two backends to this
-# device, and demands that both are bound alike:
+# In the last two lines, the first backend also gets the CUDA tensors that are meant for the second. To avoid this,
+# combine your backend with one of another type, such as gloo.
+#
+# A program that passes ``device_id`` gets an error instead, because PyTorch binds only the first of the two backends
+# to this device, but demands that both are bound alike:
 
 try:
     start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))
