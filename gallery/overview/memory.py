@@ -149,8 +149,8 @@ show_table(
 # --------------------
 #
 # Often only one rank runs out of memory, for example because its batch contains an unusually long text. In this
-# sample, rank 1 lacks memory in step 1, which ``has_memory_for`` notices. Instead of gradients, ``average`` exchanges
-# the numbers of the steps:
+# sample, ``has_memory_for`` returns false on rank 1 in step 1. So that the output shows which steps the ranks
+# combine, ``average`` exchanges the numbers of the steps instead of gradients:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: lengths
@@ -184,9 +184,9 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 outputs = launch("memory/together.py", ranks=2)
 
 # %%
-# The joint decision prevents this, and costs an all-reduce in each step. It helps only if the memory is used up
-# before the first collective of the step. When DDP has already started to reduce buckets, all ranks must restart, as
-# :doc:`elastic` shows.
+# Now both ranks skip step 1, so each average is of a single step. The joint decision costs an all-reduce in each
+# step. It helps only if the memory is used up before the first collective of the step. When DDP has already started
+# to reduce buckets, all ranks must restart, as :doc:`elastic` shows.
 #
 # When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``, which
 # the process cannot catch. ``torchrun`` reports the signal, and the log of the kernel, ``dmesg``, says whether
