@@ -92,14 +92,13 @@ print(f"{result} (exit status {status})")
 #
 # A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
 #
-# But all ranks must refuse: without ``recvAnysource``, for example, the receiver refuses but the sender hangs. So
-# that a check that hangs does not delay every run, name it in a file, one ``check: reason`` in a line, and pass the
-# file with ``--skips``.
+# But all ranks must refuse. If the receiver refuses and the sender does not, as without ``recvAnysource``, the sender
+# hangs. So that such a check does not delay every run, name it in a file, one ``check: reason`` in a line, and pass
+# the file with ``--skips``.
 #
 # To find the bug behind a failure, read the section ``Failures`` of the output. Below each promise, ``made by`` names
-# the function or the header of PyTorch where you can read the promise. Each case has its operation, dtype, shape,
-# layout of the memory and kind of call, the first element that differs, and how many do. The exercise at the end of
-# this page shows a short example.
+# the function or the header of PyTorch that makes it. Each wrong case has its operation, dtype, shape, memory layout
+# and kind of call. The next line says which element differs first: above, for example, 0 where -3 is expected.
 #
 # After a hang, the report contains the Python stack and the C++ stack of every rank.
 #
@@ -192,9 +191,9 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # sphinx_gallery_end_ignore
 
 # %%
-# ``fake`` moves no data, so its values are wrong. The packages ``commux`` and ``mccl`` of other projects could not
-# run here, so they have no counts: ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for
-# macOS only. Even gloo fails some checks:
+# ``fake`` moves no data, so its values are wrong. Two packages of other projects could not run here, so they have no
+# counts: ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only. Even gloo fails
+# some checks, and ``simccl``, whose library is gloo, has the same crash:
 #
 # .. admonition:: What gloo does otherwise than PyTorch promises
 #    :collapsible: closed
