@@ -127,8 +127,8 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/world.hpp
 #       :part: world
 #
-# The backend never calls ``MPI_Finalize``. After that call no group could start; the call may wait for all
-# ranks, of which one may be dead; and it requires that all requests are complete, while a failed operation
+# The backend never calls ``MPI_Finalize``, for three reasons. After that call no group could start. The call may wait
+# for all ranks, of which one may be dead. It also requires that all requests are complete, while a failed operation
 # may have left some behind. Since MPI thus never tidies up, the backend does so right after the start:
 #
 # - MPI shares memory between the ranks of a host under names in ``/dev/shm``. All ranks have opened it when
@@ -184,14 +184,14 @@ launch("start_a_library/first_group.py", ranks=3)
 # ------------------------------------------
 #
 # The first group thus decides which processes MPI connects, once for the life of a process. A program may then
-# destroy its default group, and create another group of these processes, in which ranks are missing or have other
-# numbers. So that the new group finds its members in MPI, each rank writes two things to the store: its number in
-# MPI, and an identifier that was drawn when MPI started.
+# destroy its default group, and create another group in which ranks are missing or have other numbers. The new group
+# must find its members in MPI, and notice a process that MPI has not connected. So each rank writes two things to the
+# store: its number in MPI, and an identifier that was drawn when MPI started.
 #
-# ``mpich`` cannot connect a process that starts later, such as one rank that a launcher restarts. It cannot connect
-# two programs that share a store either, because each program has started MPI itself. So the backend compares these
-# identifiers before it calls MPI. If they differ, all ranks raise ``MPI cannot connect processes of different starts
-# of it``, and the other groups go on.
+# ``mpich`` cannot connect two kinds of processes: one that starts later, such as a rank that a launcher restarts, and
+# those of another program that shares the store, because each program has started MPI itself. The backend notices
+# both kinds by their identifiers, which it compares before it calls MPI. If two identifiers differ, all ranks raise
+# ``MPI cannot connect processes of different starts of it``, and the other groups go on.
 #
 # If your library connects each group anew, as with the unique ids below, neither limit exists.
 #
