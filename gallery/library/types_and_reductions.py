@@ -7,10 +7,10 @@ choice need not raise an error: with MPI's own maximum, a NaN can make one rank 
 one takes. For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
 with a function of yours, or the frame.
 
-In the table, "MPI" means that a type of the standard gives the right bits, whichever operand comes first, and "frame"
-that the backend uses a function of the frame. PyTorch does not define the pairs with "–", as
-:doc:`/tutorial/options-and-reductions` shows. A worker tests each pair, with ``mpich`` and with the function
-``MPI_Reduce_local``, which combines two arrays without another rank:
+The table shows this decision for ``mpich``. "MPI" means that a type of the standard gives the right bits, whichever
+operand comes first, and "frame" that the backend uses a function of the frame. PyTorch does not define the pairs with
+"–", as :doc:`/tutorial/options-and-reductions` shows. To test each pair, a worker runs it with ``mpich`` and with the
+function ``MPI_Reduce_local``, which combines two arrays without another rank:
 
 .. admonition:: How the table is made
    :collapsible: closed
@@ -106,10 +106,10 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # Order and rounding
 # ------------------
 #
-# The backend creates its operation as commutative, so MPI may combine the ranks in any order. Because two
-# ranks may then combine the same two arrays in opposite order, as the bug has shown, the function must return
-# the same bits for both orders; otherwise the ranks can disagree. A sum of two floats meets that condition,
-# whereas a sum of three depends on the order, because each addition rounds.
+# All ranks must get the same bits, but MPI may combine the ranks in any order, because the backend creates its
+# operation as commutative. As in the bug above, two ranks may then combine the same two arrays in opposite order. So
+# the function must return the same bits for both orders. A sum of two floats meets that condition, whereas a sum of
+# three depends on the order, because each addition rounds.
 #
 # You also decide how often a sum is rounded. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is rounded.
@@ -141,9 +141,9 @@ assert output == output[:1] * 4
 # does. gloo adds first, and its sum of 120,000 exceeds the largest number of ``float16``, 65,504. The price of
 # dividing first is that the smallest numbers of a type can become 0.
 #
-# If your users must not see such differences, exchange the bytes for these dtypes, whatever their length:
-# ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the input
-# of all ranks, which is n times as much for n ranks. The backend keeps MPI's algorithms, because long
+# If a sum must not depend on the length of the tensor, exchange the bytes for these dtypes at every length:
+# ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the input of all
+# ranks, which is n times as much for n ranks. The backend keeps MPI's algorithms for long tensors, because long
 # gradients would pay most for this.
 #
 # Other libraries
