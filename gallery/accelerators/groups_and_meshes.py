@@ -26,9 +26,9 @@ print(output, end="")
 print("rank 1 prints the same:", of_rank_1 == output)
 
 # %%
-# A group without a backend for the CPU refuses tensors of the CPU, so a program that also communicates on
-# the host should name both. Collectives on Python objects then take the CPU's backend, and need no copy to
-# the device.
+# The third line comes from the second group: without a backend for the CPU, a group refuses tensors of the CPU. So a
+# program that also communicates on the host should name both backends. Collectives on Python objects then take the
+# CPU's backend, and need no copy to the device. The lines from ``ProcessGroupGloo`` on belong to the two boxes below.
 #
 # .. admonition:: Gloo in place of a library
 #    :collapsible: closed
@@ -120,9 +120,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #
 # Two details are easy to miss:
 #
-# - If ``supportsSplitting`` returns true, your class needs a Python method that ``Backend.hpp`` does not declare,
-#   ``perform_nocolor_split``. With ``device_id``, ``new_group`` for the same backend calls this method on ranks
-#   outside of the new group, because NCCL splits a group only with all of its ranks. Unless your create function
+# - NCCL splits a group only with all of its ranks. So with ``device_id``, ``new_group`` for the same backend calls
+#   the Python method ``perform_nocolor_split`` on the ranks outside of the new group. Your class needs this method if
+#   ``supportsSplitting`` returns true, although ``Backend.hpp`` does not declare it. Unless your create function
 #   splits the parent, the method must do nothing: :doc:`/tutorial/releases`.
 # - Override ``Options::clone`` in every class of options: :ref:`copied-options`. Since PyTorch 2.14, it makes the
 #   copy of the parent's options that ``split`` gets if the program passes none.
