@@ -202,7 +202,8 @@ from launcher import launch, run_program
 launch("smallest_backend/shortest_program.py", ranks=2)
 
 # %%
-# In the next worker, each rank sends its number and the square of it to the next rank during an all-reduce:
+# Messages must not disturb collectives that run at the same time. To show that, each rank of the next worker sends
+# its number and the square of this number to the next rank during an all-reduce:
 #
 # .. admonition:: A message during an all-reduce
 #    :collapsible: closed
@@ -216,7 +217,8 @@ launch("smallest_backend/first_results.py", ranks=2)
 # The message has not disturbed the all-reduce: both ranks have the sum 3, and rank 0 has ``[1, 1]``, the number of
 # rank 1 and its square.
 #
-# Two ``torchrun`` commands start the same worker as they would on two hosts, but both run on this one:
+# The ranks of several hosts must also find each other. Here, two ``torchrun`` commands start the same worker, as on
+# two hosts, although both run on this one:
 
 launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 
