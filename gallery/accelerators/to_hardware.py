@@ -16,8 +16,8 @@ Download :doc:`the project with the name acme <acme-accelerator.zip>`. It has th
 :doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name ``acme``.
 
 In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes the project under a
-name that you choose. ``privateuse1`` is PyTorch's name for devices that it does not know, but the project also serves
-devices that it knows, such as CUDA.
+name that you choose. ``privateuse1`` stands for devices that are new to PyTorch, but the project also serves those
+that PyTorch knows, such as CUDA.
 
 The project needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three
 commands, which install the tools, compile the simulated device and the backend, and run the checks. On two cores that
@@ -108,7 +108,8 @@ is:
 3. Write ``unique_id`` and the start. Keep to the deadline, because a missing rank must lead to an error. The ranks
    share the id through the frame's rendezvous, so no rank reads that of an earlier group. :doc:`groups-and-meshes`
    says from where a communicator gets its device.
-4. Write ``all_reduce``, and run the program of the section on the first week, below.
+4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. It shows whether the
+   order of streams and the lifetime of memory are right.
 5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms; if there is one, it
    fails all open calls and aborts. Because the watchdog has a thread of its own, a mutex must guard the communicator,
    as in the implementation for NCCL.
