@@ -98,9 +98,9 @@ launch("variants_and_groups/variants.py", ranks=2)
 # world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and ``group_dst`` are ranks of
 # the group.
 #
-# In the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. The numbers that they scatter name
-# the sender and the receiver by their ranks in the world: rank 1 sends 102 to rank 2. In the end, both ranks
-# broadcast, with 2 as ``rootRank``:
+# In the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. First one and then the other scatters
+# numbers that name sender and receiver by their ranks in the world, such as 102 from rank 1 to rank 2. Then both call
+# ``broadcast`` of the group directly, with 2 as ``rootRank``, which PyTorch does not convert:
 #
 # .. admonition:: Roots of a group
 #    :collapsible: closed
@@ -111,12 +111,12 @@ launch("variants_and_groups/variants.py", ranks=2)
 launch("variants_and_groups/roots.py", ranks=3)
 
 # %%
-# A program that fills in the options itself and writes the rank of the world gets an error only if the group has no
-# such rank, as in the last line of both ranks. Otherwise, another rank becomes the root.
+# With ``src=1``, the numbers come from rank 1, and with ``group_src=1`` from rank 2. The broadcast fails because the
+# group has no rank 2. In a larger group, another rank would silently become the root.
 #
 # The reader of a log knows only the ranks of the world, which PyTorch calls *global ranks*. So where an error names a
 # rank that failed, is late or has left, the frame adds the global rank if it differs, as in ``rank 0 (global rank
-# 3)``. In the description of a call, such as ``with root 1``, the number is the rank in the group.
+# 3)``. The root in ``with root 1`` is the rank in the group.
 #
 # Groups and splitting
 # --------------------
