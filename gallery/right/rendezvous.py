@@ -124,9 +124,10 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 # Counting the groups with ``add`` of the store is not enough: after a failed rendezvous, the ranks that arrived have
 # counted one more than the rank that was missing.
 #
-# The fix is a random number, which each rank draws anew for each rendezvous. Rank 1 writes its number. Rank 0 answers
-# with its own, under a key that contains the number of rank 1, and all further keys contain the number of rank 0. An
-# answer to an old number does no harm, because no rank waits for it:
+# The fix is a random number, which each rank draws anew for each rendezvous, so no key of an earlier group contains
+# it. Rank 1 writes its number. Rank 0 answers with its own under a key that contains the number of rank 1, and all
+# further keys contain the number of rank 0. If rank 0 first answers an old number, this does no harm, because no rank
+# waits for it:
 #
 # .. listing:: gallery/right/rendezvous/drawn_numbers.py
 #    :part: drawn
@@ -234,9 +235,9 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #       :start-at: keys.set_text(turn_keys_
 #       :end-before: } catch
 #
-# In ``connect``, also do whatever else can fail, such as starting a thread. After the second round, the other ranks
-# have begun, so ``joined``, which the frame calls then, must not throw. For MPI, :doc:`/library/start-a-library` has
-# the other steps.
+# In ``connect``, also do whatever else can fail, such as starting a thread. ``joined`` runs after the second round,
+# when other ranks may have started, so it must not throw. For MPI, :doc:`/library/start-a-library` has the other
+# steps.
 #
 # A rank that is missing
 # ----------------------
@@ -302,8 +303,8 @@ run_program("rendezvous/wait_with_the_lock.py")
 launch("rendezvous/meeting_of_all.py", ranks=3)
 
 # %%
-# In each list, the texts are in the order of the ranks. In the second list of each rank, all texts end with ``in 2``,
-# so in the second rendezvous, no rank has read a text of the first.
+# On each rank, the texts of the second list all end with ``in 2``, so no rank has read a text of the first
+# rendezvous.
 #
 # .. admonition:: After this page you have decided
 #
