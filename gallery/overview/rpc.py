@@ -2,14 +2,13 @@
 RPC: remote calls and parameter servers
 =======================================
 
-A *remote procedure call* (RPC) runs a function on another rank and returns its result. This page shows how to call
-functions on other ranks, keep objects there, train a model whose layers are on several ranks, and run a parameter
-server. The calls travel through *TensorPipe*, a library for messages between two processes and RPC's only backend.
-They never call a backend of c10d, so your backend has no part in them.
+Collectives suit programs in which all ranks do the same. They do not suit a program in which one rank needs another
+at an unforeseen moment, because a collective takes place only when all ranks call it. A *remote procedure call* (RPC)
+runs a function on another rank and returns its result, while the other rank only serves.
 
-A collective takes place when all ranks call it. An RPC takes place when one rank calls it, and the other
-rank only serves. Collectives suit programs in which all ranks do the same. RPC suits those in which it is not known
-beforehand when one rank needs another.
+This page shows how to call functions on other ranks, keep objects there, train a model whose layers are on several
+ranks, and run a parameter server. The calls travel through *TensorPipe*, a library for messages between two processes
+and RPC's only backend, so your backend of c10d has no part in them.
 
 ``torch.distributed.rpc`` is in maintenance: `its documentation
 <https://docs.pytorch.org/docs/2.15/rpc.html>`__ calls the API stable, and no new features are expected.
@@ -257,8 +256,8 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 launch("rpc/patterns.py", ranks=3)
 
 # %%
-# The table of the asynchronous server is right. Each of the 20 batches answered one call of each trainer. The mean
-# reward of the last walks is close to -4, so they are nearly straight.
+# The table of the asynchronous server contains only ones, as it should. Each of the 20 batches answered one call of
+# each trainer. The mean reward of the last walks is close to -4, so the agent has learned a nearly straight way.
 #
 # RPC with DDP
 # ------------
