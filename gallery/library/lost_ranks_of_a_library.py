@@ -39,9 +39,9 @@ its *heartbeat*. A rank whose counter stands still for ``Options.heartbeat``, by
       .. listing:: extension/frame/c10d_frame/include/frame/watch.hpp
          :part: beats
 
-A thread of its own counts, because otherwise a rank that computes for long would seem dead. Once the group exists,
-this thread makes all calls of the store. A thread that waits for an operation must not ask the store, because a
-store whose host is down does not answer, and the deadline would pass unnoticed.
+A rank that computes for long must not seem dead, so a separate thread counts up the key. Once the group exists, this
+thread makes all calls of the store, because a store whose host is down does not answer. A thread that waited for the
+answer would not notice that the deadline of its operation has passed.
 
 The rank that finds a failure adds the reason to the list ``news`` in the store, so that the others raise the same
 reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a second
@@ -133,8 +133,9 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #    :part: receive
 #
-# Rank 0 then fills the same tensor with sevens. Rank 1, which has not read of the failure yet, sends in the failed
-# group. The barrier runs in the default group, which has not failed:
+# After the error, rank 0 needs a tensor for something else, and fills it with sevens: first the tensor of the failed
+# receive, and in a second try a new one. Rank 1, which has not read of the failure yet, sends in the failed group.
+# The barrier runs in the default group, which has not failed:
 #
 # .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #    :part: ways
@@ -202,8 +203,9 @@ assert output[1] == ""
 #
 #    .. listing:: gallery/library/lost_ranks_of_a_library/survivors.txt
 #
-# In 20 runs, each survivor had the error within 0.1 seconds. The deadlines stay with the backend, because a stopped
-# rank is not dead, and because ``MPI_Finalize`` of the survivors did not return in five of the runs.
+# After rank 2 is killed, the survivors go on; in 20 runs, each had the error within 0.1 seconds. After rank 2 is
+# stopped, no call returns an error, because a stopped rank is not dead. So the backend must still enforce the
+# deadlines, also because ``MPI_Finalize`` of the survivors did not return in five of the runs.
 #
 # For PyTorch to continue with the survivors, a backend must also override ``shrink``, which ``dist.shrink_group``
 # calls, and return true in ``supportsShrinking``; otherwise the ranks start again, as with MPICH. ULFM also needs
