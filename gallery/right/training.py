@@ -70,9 +70,9 @@ print("continues equally:", [result["continued"] for result in results])
 print("save uses", *results[0]["save"])
 
 # %%
-# The resumed training has the same losses as one without an interruption. ``save`` uses four kinds of
-# collectives, because the ranks agree on who writes what. A test of steps alone would not find that ``gather``
-# is missing, because no step in the next table needs it. For the same reason, test how training begins: tensor
+# The resumed training has the same losses as one without an interruption. In ``save``, the ranks agree on which of
+# them writes what, with four kinds of collectives. A test that only trains steps would not find that ``gather`` is
+# missing, because no step in the next table needs it. So test checkpoints, too, and how training begins: tensor
 # parallelism calls ``scatter`` before the first step, to distribute the parameters.
 #
 # What a step asks of the backend
@@ -108,7 +108,8 @@ for feature, calls in results[0]["calls"].items():
 show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 
 # %%
-# DDP requests a sum, because it divides the gradients itself, and takes the future of the work.
+# DDP requests a sum, because it divides the gradients itself. As the last column shows, DDP takes the future of the
+# work, whereas tensor parallelism and the pipeline call ``wait``, so your works need both methods.
 #
 # FSDP2 calls synchronously, so it gets no work. For ``float32`` and ``bfloat16``, FSDP2 requests ``AVG``, so the
 # backend must divide; for other dtypes, FSDP2 requests ``SUM`` and divides itself.
@@ -122,7 +123,8 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # Bug: a backend that ignores ReduceOp
 # ------------------------------------
 #
-# The backend below always adds:
+# A backend that knows only the sum may ignore the ``ReduceOp`` of a call. To see what happens then, the group below
+# forwards each call to ``store``, but with ``SUM`` as its reduction:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: mistake
