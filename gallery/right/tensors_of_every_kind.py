@@ -22,8 +22,9 @@ All tensors of a call must be on the CPU and have one dtype, a list must have on
 all-reduce with ``SUM`` may have sparse tensors. An output must not overlap another output, or itself, as
 ``torch.ones(1).expand(2)`` does.
 
-The method ``output`` checks an output and makes the piece that the transport fills, which is the memory of the tensor
-or a copy:
+A transport can fill only contiguous memory. So the method ``output`` checks a tensor and returns a piece for the
+transport: the tensor's own memory, or a copy if the elements are not there in order. The table explains the names of
+``output`` in the order of the listing:
 
 .. list-table::
    :header-rows: 1
@@ -133,8 +134,8 @@ assert output[0] == output[1]
 # %%
 # Both ranks print the same. With ``all_reduce_of_memory``, the tensors that are transposed on both ranks are right by
 # luck, because their elements have the same order in memory, so a test of this case alone passes. If only one tensor
-# is transposed, the ranks add elements that do not belong together. Where the tensor is the first column of a matrix,
-# the bug changes an element of the second column.
+# is transposed, the ranks add elements that do not belong together, which gives 5 in place of 6 and 4. In place of
+# the first column, 1 and 3, the bug doubles 1 and 2, although the 2 is in the second column.
 #
 # If elements of an output overlap, there is no place for all results, so the call is an error; as an input,
 # such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they
@@ -151,11 +152,11 @@ assert output[0] == output[1]
 #    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: finish
 #
-# Programs that serve a model call collectives in ``torch.inference_mode``. Tensors that were made in this mode
-# refuse in-place operations outside of it, and each thread has a mode of its own. So a thread of the backend cannot
-# simply ``copy_`` into such a result: ``Inplace update to inference tensor outside InferenceMode is not allowed``.
-# The frame writes results under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides
-# the copy from autograd.
+# Programs that serve a model call collectives in ``torch.inference_mode``, and a tensor that was made in this mode
+# refuses in-place operations outside of it. Each thread has a mode of its own, so ``copy_`` in a thread of the
+# backend fails with ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame therefore
+# writes results under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy
+# from autograd.
 #
 # Exercise
 # --------
