@@ -10,7 +10,8 @@ of a call or a group means for a backend.
 The reductions
 --------------
 
-A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options:
+A reduction arrives as a ``ReduceOp`` in the member ``reduceOp`` of the options. First implement the reductions that
+your programs request; the last column names the features that pass each:
 
 .. list-table::
    :header-rows: 1
@@ -168,9 +169,10 @@ assert fields <= described, fields - described
 # each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
 # PyTorch 2.14.
 #
-# If a program passes ``device_id``, and ``supportsSplitting`` of the backend is true, the backend can connect at
-# once, and later groups can be split from it. PyTorch calls its ``eagerConnectSingleDevice``, and ``new_group``
-# passes the backend of the default group in ``split_from``, if the new group has the same backend.
+# If a program passes ``device_id``, and ``supportsSplitting`` of the backend is true, PyTorch calls
+# ``eagerConnectSingleDevice`` of the backend, so that it connects at once. If ``new_group`` then makes a group with
+# the same backend, PyTorch passes the backend of the default group in ``split_from``, so that the new one can be
+# split from it.
 #
 # To receive ``pg_options``, register the create function with ``extended_api=True``, because PyTorch otherwise drops
 # them silently. The function then gets two arguments. The second is the program's ``pg_options`` or ``None``, and the
@@ -200,8 +202,8 @@ assert fields <= described, fields - described
 #      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
 # ``getBackendOptions`` returns the options of the backend, an object of ``Backend::Options`` or of a derived class.
-# PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout, the name and the
-# ranks of the group. The fields:
+# PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout, the name and the ranks
+# of the group. ``Backend::Options`` has these fields:
 #
 # .. list-table::
 #    :header-rows: 1
