@@ -62,7 +62,8 @@ from launcher import launch, run_program
 output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 
 # %%
-# Rank 0 creates the memory, and refuses a group that needs more than half of the machine's memory:
+# Both errors give the reason of rank 0, which creates the memory. So that the kernel does not have to end processes
+# later, rank 0 refuses a group that needs more than half of the machine's memory:
 #
 # .. admonition:: ``Memory::create``
 #    :collapsible: closed
@@ -88,8 +89,8 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error where the kernel refuses a
 # page. This error fails the group on all ranks. Three cases still end in a signal:
 #
-# - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead. Only with
-#   ``vm.overcommit_memory`` set to 2 does it promise no more than it has, and so refuse in time.
+# - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead. To let the kernel refuse in
+#   time, set ``vm.overcommit_memory`` to 2, with which it promises no more memory than it has.
 # - If a cgroup limits the memory of a container, the kernel ends a process of the container in the same way.
 # - On Linux before 5.14, whose ``madvise`` lacks this option, the rank touches the pages itself, and gets ``SIGBUS``
 #   where a newer kernel would return the error.
