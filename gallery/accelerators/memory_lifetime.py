@@ -23,9 +23,9 @@ of this page: **the memory of a call is kept until it is safe to reuse**.
 Bug: memory that belongs to the next tensor
 -------------------------------------------
 
-In the next worker, each rank deletes its input after the call, as a function does when it returns. Then it
-creates a tensor of the same size. ``hold_communication`` returns a gate that holds the stream of the
-communication:
+In the next worker, each rank deletes its input after the call, as a function does when it returns, and creates a
+tensor of the same size. The worker does this in a group that keeps the rule, and in one that breaks it.
+``hold_communication`` returns a gate that holds the stream of the communication:
 
 .. listing:: gallery/accelerators/memory_lifetime/lifetime.py
    :part: program
@@ -107,9 +107,10 @@ launch("memory_lifetime/release.py", ranks=2)
 launch("memory_lifetime/other_stream.py", ranks=2)
 
 # %%
-# Without the fix, both ranks gather 99. The backend does not know which stream owns the memory, so the fix is a line
-# of the program: ``record_stream`` names another stream that uses the memory. Here that is the stream under which the
-# program calls ``wait``, because its queue now ends behind the communication.
+# Here ``broken`` is the run without ``record_stream``, in which both ranks gather 99. The backend does not know which
+# stream owns the memory, so the fix is a line of the program: ``record_stream`` names another stream that uses the
+# memory. Here that is the stream under which the program calls ``wait``, because its queue now ends behind the
+# communication.
 #
 # When the tensor is deleted, the allocator therefore keeps the block until that stream has run what is in its queue:
 #
