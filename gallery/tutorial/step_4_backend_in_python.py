@@ -188,16 +188,18 @@ if torch.__version__ >= "2.14":
 # sphinx_gallery_end_ignore
 
 # %%
-# With PyTorch 2.14 and later, an exception of the backend reaches the program with its own type. A method
-# that the class does not override raises the same error as in C++.
+# The output shows the ``NotImplementedError`` of our ``allreduce``, because with PyTorch 2.14 and later, an exception
+# of the backend reaches the program with its own type. A method that the class does not override, such as ``reduce``,
+# raises the same error as in C++.
 #
 # Define all properties of the table below, because PyTorch reads them, such as ``supports_coalescing`` in
 # ``batch_isend_irecv``. If your class does not define one, that of the base class calls itself until Python raises a
-# ``RecursionError``. The flight recorder, which reads ``options`` since PyTorch 2.15, ignores the error.
+# ``RecursionError``, as the output shows for ``options``. The flight recorder, which reads ``options`` since PyTorch
+# 2.15, ignores the error.
 #
-# In a program, ``is_completed`` returns ``False`` although ``wait`` has returned, because the ``Work`` that a program
-# receives is a C++ object around ours, which passes on only ``wait`` and ``get_future``. An override of
-# ``is_completed`` in Python has no effect.
+# The line with ``all_gather`` ends with ``False``, the result of ``is_completed``, although ``wait`` has returned.
+# The reason is that the ``Work`` that a program receives is a C++ object around ours, which passes on only ``wait``
+# and ``get_future``. An override of ``is_completed`` in Python has no effect.
 #
 # A Work without a result
 # -----------------------
