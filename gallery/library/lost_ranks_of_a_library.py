@@ -133,9 +133,9 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #    :part: receive
 #
-# After the error, rank 0 needs a tensor for something else, and fills it with sevens: first the tensor of the failed
-# receive, and in a second try a new one. Rank 1, which has not read of the failure yet, sends in the failed group.
-# The barrier runs in the default group, which has not failed:
+# After the error, rank 0 fills a tensor with sevens: first the tensor of the failed receive, and in a second try a
+# new one. Rank 1, which has not read of the failure yet, sends in the failed group. The barrier runs in the default
+# group, which has not failed:
 #
 # .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #    :part: ways

@@ -108,8 +108,8 @@ for feature, calls in results[0]["calls"].items():
 show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 
 # %%
-# DDP requests a sum, because it divides the gradients itself. As the last column shows, DDP takes the future of the
-# work, whereas tensor parallelism and the pipeline call ``wait``, so your works need both methods.
+# DDP requests a sum, because it divides the gradients itself. DDP takes the future of the work, whereas tensor
+# parallelism and pipelines call ``wait``, so your works need both methods.
 #
 # FSDP2 calls synchronously, so it gets no work. For ``float32`` and ``bfloat16``, FSDP2 requests ``AVG``, so the
 # backend must divide; for other dtypes, FSDP2 requests ``SUM`` and divides itself.
@@ -123,8 +123,8 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # Bug: a backend that ignores ReduceOp
 # ------------------------------------
 #
-# A backend that knows only the sum may ignore the ``ReduceOp`` of a call. To see what happens then, the group below
-# forwards each call to ``store``, but with ``SUM`` as its reduction:
+# A backend that knows only the sum may ignore the ``ReduceOp`` of a call. The group below does so: it forwards each
+# call to ``store``, but always with ``SUM``:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: mistake
