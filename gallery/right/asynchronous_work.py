@@ -49,8 +49,9 @@ needs no record of how far an operation has got. The frame can give up an operat
 Which thread drives
 -------------------
 
-To *drive* means to advance operations, and so to call the transport. Only one thread drives a group at a time,
-however many threads wait. Three rules say which thread does what:
+A suspended coroutine goes on only if a thread asks its condition again. The thread that does so *drives* the group,
+and thereby calls the transport. Only one thread drives a group at a time, however many threads wait. Three rules
+say which thread does what:
 
 - A call that waits drives, if the transport cannot block.
 - One thread of each group, the *progress thread*, drives everything else.
@@ -107,7 +108,8 @@ from launcher import launch
 launch("asynchronous_work/who_drives.py", ranks=2)
 
 # %%
-# If the transport cannot block, the progress thread sleeps through all ten calls.
+# With ``can_block=False``, the progress thread sleeps through all ten calls, because the thread of the program
+# drives in its place.
 #
 # Bug: a thread for each operation
 # --------------------------------
@@ -248,9 +250,9 @@ launch("asynchronous_work/early_future.py", ranks=2)
 launch("asynchronous_work/works_of_a_group.py", ranks=2)
 
 # %%
-# ``destroy_process_group`` calls ``shutdown``, which waits for the collectives, because other ranks need the steps of
-# this rank. It waits up to two seconds for sends, and not for receives, so a program must wait for its messages
-# first.
+# Without its group, the work is complete, and its result is there: ``destroy_process_group`` calls ``shutdown``,
+# which waits for the collectives, because other ranks need the steps of this rank. It waits up to two seconds for
+# sends, and not for receives, so a program must wait for its messages first.
 #
 # Even after an operation has failed, a library may still write to its tensors. Your transport must therefore keep
 # ``owner`` of the operation, which holds the tensors, until the library has finished. If other ranks write into your
