@@ -77,9 +77,10 @@ another way, and a group can break a rule of this part on purpose.
 Step 3: the call in the stream
 ------------------------------
 
-A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. So the
-backend calls an interface in the shape of NCCL, the *communicator*, between two events. ``Enqueuer`` translates one
-operation of c10d into calls of the library, for example a gather into messages:
+A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. ``simccl``
+calls its library in the same way, through an interface in the shape of NCCL, the *communicator*. ``Enqueuer``
+translates one operation of c10d into such calls, for example a gather into messages. The event before these calls
+shows when the stream has reached them, because the timeout counts from there:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: // 3. The library gets
@@ -140,8 +141,8 @@ call. Then ``launch`` returns, perhaps before the task of the call has begun.
 One backend, two libraries
 --------------------------
 
-Because the steps do not depend on the library, another library can test them. With the option ``library``, a group
-chooses the backend that moves its data, gloo by default:
+To check that only step 3 depends on the library, make the same calls with two libraries. With the option
+``library``, a group chooses the backend that moves its data, gloo by default:
 
 .. admonition:: The collectives of the library
    :collapsible: closed
@@ -169,8 +170,8 @@ launch("five_steps/operations.py", ranks=2)
 # Several calls as one
 # --------------------
 #
-# Every launch costs time, so a program may *coalesce* calls, with ``batch_isend_irecv`` or with the private
-# ``dist._coalescing_manager`` if the manager gets a device.
+# Every launch costs time, so a program may *coalesce* calls, which means to launch several as one. It uses
+# ``batch_isend_irecv`` for that, or the private ``dist._coalescing_manager`` if the manager gets a device.
 #
 # Both call two methods of the backend. After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have both,
