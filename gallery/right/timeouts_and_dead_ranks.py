@@ -131,9 +131,9 @@ dist.destroy_process_group()
 output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 
 # %%
-# ``timeout_each_time`` should have ended after one second. In C++, call ``wait_until`` of the condition variable and
-# not ``wait_for``. Compute the deadline with a monotonic clock, such as ``steady_clock`` in the frame, because the
-# system clock jumps when the time is set.
+# The first line shows the bug: ``timeout_each_time`` waits for two seconds, although its timeout is one second. In
+# C++, call ``wait_until`` of the condition variable and not ``wait_for``. Compute the deadline with a monotonic
+# clock, such as ``steady_clock`` in the frame, because the system clock jumps when the time is set.
 #
 # Ranks that will never arrive
 # ----------------------------
@@ -202,7 +202,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 launch("timeouts_and_dead_ranks/errors.py", ranks=2)
 
 # %%
-# Each error of a collective names the operation, its number in the group, the group, and the ranks.
+# Each error says more than that time is over: in what the ranks differ, or which ranks have left. To show users the
+# call at fault, the error of a collective also names the operation, its number in the group, and the group.
 #
 # A failure ends the group
 # ------------------------
