@@ -2,9 +2,9 @@
 The other collectives, messages and dead ranks
 ==============================================
 
-The step protocol, on which the all-reduce is built, also carries every other collective, because each differs only
-in what a rank writes and what it reads. Messages concern two ranks, so they get slots of their own. This page shows
-the other collectives, the messages, and how all ranks get the same error when a rank dies.
+With only two collectives, ``shm`` runs few programs, and if a rank dies, the others wait until the deadline. So
+this page adds the other collectives, which differ only in what a rank writes and reads. It adds messages between
+two ranks, which get slots of their own, and one error for all ranks when one of them dies.
 
 .. diagram:: communicate/the_other_operations/diagram
 
@@ -47,9 +47,9 @@ Where each rank gets other data, the slot is divided into *blocks*, one for each
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: scatter
 
-Here the argument ``op.note.root`` of ``run`` says that after the first step, a rank waits only for the root, because
-the rank reads no other slot. A collective in which a rank reads all slots waits for everyone. ``reduce`` is not in
-the table, because it is an all-reduce in which only the root has an output.
+Because a rank reads only the slot of the root, it need wait only for the root after the first step, as the argument
+``op.note.root`` of ``run`` says. A collective in which a rank reads all slots waits for everyone. ``reduce`` is not
+in the table, because it is an all-reduce in which only the root has an output.
 
 Different sizes in all_to_all
 -----------------------------
@@ -86,9 +86,9 @@ launch("the_other_operations/sizes.py", ranks=2)
 # A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``
 # copies the messages before it out of the ring, and keeps them for later receives.
 #
-# Without a limit, a program that forgets a receive would fill the memory. Therefore ``shm`` keeps up to 64 MiB from
-# each sender, and in addition the message that exceeds this limit. The next message stays in the ring, and its sender
-# waits until the program receives this message, or enough of the kept ones.
+# Without a limit, a program that forgets a receive would fill the memory. Therefore, once ``shm`` keeps 64 MiB or
+# more from a sender, the next message stays in the ring. Its sender waits until the program receives that message,
+# or enough of the kept ones.
 #
 # In the next worker, rank 0 sends three messages, and rank 1 receives them in another order:
 #
