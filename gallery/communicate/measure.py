@@ -118,10 +118,10 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 # On two ranks, the bandwidth of ``shm`` falls between 1 and 16 MiB, perhaps because the data no longer fits into the
 # caches. So quote a bandwidth together with the size of the tensor.
 #
-# To see how near a backend is to the limit of the network, count what each of *n* ranks sends on average. For an
-# all-reduce of *S* bytes, that is at least 2(*n* - 1)/*n* times *S*, such as 1.5 times *S* on four ranks, unless
-# switches compute the sums. For an all-gather or a reduce-scatter, where *S* is the size of the whole tensor, it is
-# half of that.
+# To see how near a backend is to the limit of the network, count what each of *n* ranks sends on average. In an
+# all-reduce of *S* bytes, that is at least (*n* - 1)/*n* times *S* for other ranks to add up, and as many bytes of
+# results, unless switches compute the sums. On four ranks, both together are 1.5 times *S*. An all-gather or a
+# reduce-scatter, where *S* is the size of the whole tensor, sends only half of that.
 #
 # The bandwidth of an all-reduce times 2(*n* - 1)/*n* is called *bus bandwidth*. When the bus bandwidth is near the
 # bandwidth of the network, a faster backend hardly helps.
@@ -136,7 +136,8 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 
 # %%
-# For DDP, a faster backend can save at most the time above the floor. This time also contains DDP's own work.
+# For DDP, compare the columns of a row: a faster backend can save at most the time that yours takes above the
+# floor. Even this time contains DDP's own work.
 #
 # For FSDP2, the floor may be a little too high, because it contains the copies that ``fake`` makes. On two ranks, the
 # ranges of ``shm`` and of this floor overlap, so the measurement does not show what ``shm`` costs there.
