@@ -2,7 +2,8 @@
 Process groups
 ==============
 
-Processes that want to communicate form a *process group*. This page shows how the ranks of a group find
+Processes that want to communicate form a *process group*. If one of them is missing, or looks for the others
+elsewhere, the call that creates the group can fail or wait in vain. This page shows how the ranks of a group find
 each other, how they share small data in a store, which library serves which device, and how some of the ranks form
 a group of their own.
 
@@ -113,9 +114,10 @@ except dist.DistStoreError as error:
 launch("process_groups/late_rank.py", ranks=2)
 
 # %%
-# So a program must not take the return of ``init_process_group`` as a sign that all ranks have started. If
-# your program needs such a sign, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment. PyTorch then adds a
-# barrier to the call, with any backend.
+# With gloo, rank 0 has waited; with the dummy, its call has returned before that of rank 1. So a program must not
+# take the return of ``init_process_group`` as a sign that all ranks have started. If your program needs such a
+# sign, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment. PyTorch then adds a barrier to the call, with any
+# backend.
 #
 # The steps of ``init_process_group``
 # -----------------------------------
