@@ -12,8 +12,9 @@ none of this: :doc:`/algorithms/collectives-from-messages` shows how to write on
 All-gather
 ----------
 
-Most collectives move a tensor in parts, one part in each step. If a rank read part ``i`` before it wrote part
-``i + 1``, the others would have to wait. So the function ``pipeline`` writes one part ahead. It uses these names:
+A tensor can be larger than a slot, so most collectives move it in parts, one part in each step. If a rank read part
+``i`` before it wrote part ``i + 1``, the others would have to wait for that part. So the function ``pipeline``
+writes one part ahead. It uses these names:
 
 .. list-table::
    :header-rows: 1
