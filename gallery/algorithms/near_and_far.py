@@ -2,9 +2,10 @@
 Near and far
 ============
 
-Ranks of one host reach each other sooner than ranks of two hosts, and without the network card that they share. An
-algorithm that does not know the hosts wastes that: with 64 ranks on 8 hosts, halving sends eight times as many bytes
-between hosts as it must. This page shows two ways to keep bytes near, and compares them with up to 4,096 ranks.
+Ranks of one host reach each other sooner than ranks of two hosts, and without the network card that all ranks of a
+host share. An all-reduce that does not know the hosts wastes this advantage: with 64 ranks on 8 hosts, halving
+sends eight times as many bytes between hosts as it must. This page shows two ways to keep bytes near, and compares
+them with up to 4,096 ranks.
 
 Halving from the near end
 -------------------------
@@ -22,9 +23,9 @@ the neighbour:
    :start-at: const auto partner = [&]
    :end-at: };
 
-The simulator of :doc:`simulated-ranks` counts what passes between hosts. By default, each host has 8 ranks and one
-card with 400 Gbit/s in each direction. A message takes 5 microseconds more than its bytes between hosts, and 1
-microsecond more within a host:
+The simulator of :doc:`simulated-ranks` counts what an all-reduce sends between hosts, and computes its time. By
+default, each host has 8 ranks and one card with 400 Gbit/s in each direction. Besides the time for its bytes, a
+message takes 5 microseconds between hosts, and 1 microsecond within a host:
 """
 
 from shared.tables import print_table, rows, size, time_and_choice
