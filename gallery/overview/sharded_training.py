@@ -92,10 +92,10 @@ show_section(tables, "ZeRO")
 show_section(tables, "FSDP2")
 
 # %%
-# Now each rank holds half of everything. A layer still computes with whole parameters, which FSDP2
-# collects just before the layer runs, and frees afterwards. FSDP2 can collect one layer at a time only if
-# the program applies ``fully_shard`` to each layer. Applied only to the model, it would collect all
-# parameters at the same time.
+# Now each rank holds half of everything. The last line shows a weight that is whole in the forward pass, because a
+# layer still computes with whole parameters. FSDP2 collects them just before the layer runs, and frees them
+# afterwards. It can collect one layer at a time only if the program applies ``fully_shard`` to each layer. Applied
+# only to the model, ``fully_shard`` would collect all parameters at the same time.
 #
 # :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
 #
@@ -117,8 +117,9 @@ show_section(tables, "FSDP2")
 # The cost in communication
 # -------------------------
 #
-# The price of less memory is more communication. The next table shows how often one step calls each operator
-# of c10d, which the program counted with PyTorch's profiler:
+# The price of less memory is more communication. The next table shows how often one step calls each operator of
+# c10d, which the program counted with PyTorch's profiler. ``_allgather_base`` is an all-gather, and
+# ``_reduce_scatter_base`` a reduce-scatter:
 
 show_section(tables, "calls")
 
@@ -161,8 +162,9 @@ show_section(tables, "calls")
 # Mixed precision
 # ---------------
 #
-# FSDP2 can compute in a smaller type than that of the shards. The policy names two types: ``param_dtype``
-# for the all-gather and the computation, and ``reduce_dtype`` for the reduce-scatter of the gradients:
+# FSDP2 can compute in a smaller type than that of the shards. A ``MixedPrecisionPolicy`` names two types:
+# ``param_dtype`` for the all-gather and the computation, and ``reduce_dtype`` for the reduce-scatter of the
+# gradients:
 #
 # .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: mixed
