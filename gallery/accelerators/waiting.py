@@ -44,8 +44,8 @@ assert outputs[0] == outputs[1]
 # --------------------
 #
 # **wait() makes the caller's stream wait for the communication.** Only the stream that is current at the time of
-# ``wait`` waits, and the host goes on. The documentation of ``torch.distributed`` promises this for CUDA; follow it,
-# because the comment on ``wait`` in ``Work.hpp`` describes only a host that waits.
+# ``wait`` waits, and the host goes on. The comment on ``wait`` in ``Work.hpp`` describes only a host that waits.
+# Follow the documentation of ``torch.distributed`` instead, which promises for CUDA what is said here.
 #
 # In the code of ``simccl``, ``wait`` leaves the streams to ``synchronize``. A work has these members:
 #
@@ -67,7 +67,8 @@ assert outputs[0] == outputs[1]
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :part: wait
 #
-# The next worker multiplies the sum by ten while a gate holds the all-reduce:
+# The next worker multiplies the sum by ten while a gate holds the all-reduce. As in :doc:`streams`, ``show`` calls
+# the function with a group that keeps the rule, and with one that breaks it, whose ``wait`` makes no stream wait:
 #
 # .. listing:: gallery/accelerators/waiting/output.py
 #    :part: program
