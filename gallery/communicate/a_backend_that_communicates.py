@@ -19,9 +19,10 @@ leaves out.
 One decision for each file
 --------------------------
 
-Your own transport needs an answer to each question below, although most of the answers can be those of the frame.
-What serves every transport is in ``extension/frame``, which :doc:`/right/smallest-backend` introduces; what depends
-on shared memory is in ``shm_collectives/src``:
+Your own transport must make each decision below, although it can take most of the answers from the frame. A row of
+the table names the files that contain the decision. Those of ``extension/frame``, which
+:doc:`/right/smallest-backend` introduces, serve every transport; those of ``shm_collectives/src`` depend on shared
+memory:
 
 .. list-table::
    :header-rows: 1
