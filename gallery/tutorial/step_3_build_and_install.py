@@ -73,9 +73,10 @@ version, all headers of 2.14.0 and 2.14.1 are equal.
 # Build and install
 # -----------------
 #
-# On your own machine, activate your environment and skip the next listing. For this page, it makes an empty
-# environment, so that the current one stays as it is. A ``.pth`` file of one line makes PyTorch and the build tools
-# available there. The function ``run`` runs each command that follows a ``$``:
+# So that the current environment stays as it is, this page installs the package into an empty one, which the next
+# listing makes. On your own machine, skip this listing, and activate your environment. A ``.pth`` file of one line
+# makes PyTorch and the build tools available in the empty one. The function ``run`` runs each command that follows
+# a ``$``:
 
 import shutil
 import subprocess
