@@ -15,9 +15,8 @@ connects a name with an object in a module. The entry point of the dummy is in `
 
 .. diagram:: tutorial/step_3_found_by_name/diagram
 
-With it, PyTorch imports the module ``dummy_collectives`` and calls the function ``register`` in it. A
-module that was compiled at run time has no such metadata, so PyTorch cannot find it, and a program must
-import it.
+With this entry point, PyTorch imports the module ``dummy_collectives`` and calls the function ``register`` in it. A
+module that was compiled at run time has no such metadata, so PyTorch cannot find it, and a program must import it.
 
 .. note::
 
@@ -116,7 +115,8 @@ for name in ["raising", "unloadable", "forgetful"] * 2 if torch.__version__ >= "
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch tells four cases apart, of which the three packages show the first three:
+# PyTorch tells four cases apart. The packages ``raising``, ``unloadable`` and ``forgetful`` show the first three,
+# in this order:
 #
 # * The function raises an exception, which the program receives unchanged. Use this to say what your
 #   backend lacks, for example a device.
