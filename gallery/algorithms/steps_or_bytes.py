@@ -63,8 +63,8 @@ With a tensor of ``s`` bytes on ``n`` ranks, where ``n`` is a power of two:
      - 2
      - ``2 s (n - 1) / n``
 
-The simulator counts what 64 ranks send for 1 MiB, and the program prints the average of a rank. For ``tree``, it is
-less than ``3 s``, because half of the ranks have no children:
+The simulator counts what 64 ranks send to all-reduce 1 MiB, and the program prints the average of a rank. With
+``tree``, a rank sends less than ``3 s`` on average, because half of the ranks have no children:
 """
 
 from shared.tables import print_table, rows, time

@@ -64,7 +64,7 @@ launch("point_to_point/deadlock.py", ranks=2)
 #
 # With many ranks, a safe order can be hard to find. The second fix is not to wait. ``isend`` and ``irecv`` return at
 # once, each with a ``Work``, the handle of the running operation. The message is then still on its way, so do not
-# touch its tensor until the ``wait`` of its ``Work`` has returned.
+# touch the tensor until the ``wait`` of this ``Work`` has returned.
 #
 # .. listing:: gallery/operations/point_to_point/no_deadlock.py
 #    :part: asynchronous
