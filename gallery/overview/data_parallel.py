@@ -130,9 +130,9 @@ show_table(
 #
 # A step makes these calls:
 #
-# 1. To make fewer calls, DDP all-reduces gradients in groups, called *buckets*. The constructor fills them before it
-#    knows in which order the gradients become ready. So DDP fills them once more, before the forward pass of the
-#    second step. Rank 0 broadcasts the new buckets in two tensors, so that all ranks use the same ones.
+# 1. To make fewer calls, DDP all-reduces gradients in groups, called *buckets*. The constructor divides the parameters
+#    into buckets before it knows in which order the gradients become ready. So DDP divides them once more, before the
+#    forward pass of the second step. Rank 0 broadcasts this division in two tensors, so that it is equal on all ranks.
 # 2. If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
 #    pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
 #    batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
@@ -219,6 +219,6 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #   help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and that
 #   all ranks run.
 #
-# With DDP and FSDP2 alike, all ranks must make the same collectives in the same order.
+# With DDP and FSDP2 alike, all ranks must call the same collectives in the same order.
 #
 # Not run here: FSDP2, and GPUs, of which the build of this site has none.
