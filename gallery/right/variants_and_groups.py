@@ -116,7 +116,7 @@ launch("variants_and_groups/roots.py", ranks=3)
 #
 # The reader of a log knows only the ranks of the world, which PyTorch calls *global ranks*. So where an error names a
 # rank that failed, is late or has left, the frame adds the global rank if it differs, as in ``rank 0 (global rank
-# 3)``. The root in ``with root 1`` is the rank in the group.
+# 3)``. In the description of a call, such as ``broadcast #1 ... with root 1``, the root is the rank in the group.
 #
 # Groups and splitting
 # --------------------
