@@ -124,7 +124,7 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # ------------------------------------
 #
 # A backend that knows only the sum may ignore the ``ReduceOp`` of a call. The group below does so: it forwards each
-# call to ``store``, but always with ``SUM``:
+# reduction to ``store``, but always with ``SUM``:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: mistake
