@@ -96,7 +96,7 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # waits for the work, so the gradient is right although the future is not.
 #
 # DDP's communication hooks depend even more on the devices, because they do part of their work in callbacks. The hook
-# that compresses to 16 bits, for example, returns ``fut.then(decompress)``. Without the devices, it would decompress
+# that compresses to 16 bits, for example, returns ``fut.then(decompress)``. Without the devices, it could decompress
 # a bucket before its all-reduce has ended.
 #
 # What a complete future cannot tell
