@@ -28,7 +28,8 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # %%
 # The third line comes from the second group: without a backend for the CPU, a group refuses tensors of the CPU. So a
 # program that also communicates on the host should name both backends. Collectives on Python objects then take the
-# CPU's backend, and need no copy to the device. The lines from ``ProcessGroupGloo`` on belong to the two boxes below.
+# CPU's backend, and need no copy to the device. The lines from ``ProcessGroupGloo`` to ``sums`` belong to the two
+# boxes below.
 #
 # .. admonition:: Gloo in place of a library
 #    :collapsible: closed
