@@ -204,8 +204,8 @@ assert output[1] == ""
 #    .. listing:: gallery/library/lost_ranks_of_a_library/survivors.txt
 #
 # After rank 2 is killed, the survivors go on; in 20 runs, each had the error within 0.1 seconds. After rank 2 is
-# stopped, no call returns an error, because a stopped rank is not dead. So the backend must still enforce the
-# deadlines, also because ``MPI_Finalize`` of the survivors did not return in five of the runs.
+# stopped, no call returns an error within two seconds, because a stopped rank is not dead. So the backend must still
+# enforce the deadlines, also because ``MPI_Finalize`` of the survivors did not return in five of the 20 runs.
 #
 # For PyTorch to continue with the survivors, a backend must also override ``shrink``, which ``dist.shrink_group``
 # calls, and return true in ``supportsShrinking``; otherwise the ranks start again, as with MPICH. ULFM also needs
