@@ -8,9 +8,10 @@ one takes. For each pair of a dtype and a ``ReduceOp``, you must decide who redu
 with a function of yours, or the frame.
 
 The table shows this decision for ``mpich``. "MPI" means that a type of the standard gives the right bits, whichever
-operand comes first, and "frame" that the backend uses a function of the frame. PyTorch does not define the pairs with
-"–", as :doc:`/tutorial/options-and-reductions` shows. To test each pair, a worker runs it with ``mpich`` and with the
-function ``MPI_Reduce_local``, which combines two arrays without another rank:
+operand comes first, and "frame" that a function of the frame reduces, which MPI calls for most tensors above 1 KiB.
+PyTorch does not define the pairs with "–", as :doc:`/tutorial/options-and-reductions` shows. To test each pair, a
+worker runs it with ``mpich`` and with the function ``MPI_Reduce_local``, which combines two arrays without another
+rank:
 
 .. admonition:: How the table is made
    :collapsible: closed
