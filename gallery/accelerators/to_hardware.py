@@ -108,8 +108,9 @@ is:
 3. Write ``unique_id`` and the start. Keep to the deadline, because a missing rank must lead to an error. The ranks
    share the id through the frame's rendezvous, so no rank reads that of an earlier group. :doc:`groups-and-meshes`
    says from where a communicator gets its device.
-4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. It shows whether the
-   order of streams and the lifetime of memory are right.
+4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. Its first five
+   lines show whether the order of streams is right. The check of the lifetime of memory and those after it also need
+   ``all_gather`` and ``broadcast``.
 5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms; if there is one, it
    fails all open calls and aborts. Because the watchdog has a thread of its own, a mutex must guard the communicator,
    as in the implementation for NCCL.
