@@ -93,9 +93,9 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 #    :part: machine
 #
 # Because messages wait for a busy card, the model follows each one through three events. The message *enters* the
-# card of the sender, which is then busy until the last byte has left. One latency later, the first byte *crosses* to
-# the card of the receiver, which is busy until the last byte has come. Then the message *arrives*. The processors of
-# the two ranks also take some time for each message:
+# card of the sender, which is then busy until the last byte has left. One latency after the first byte has left, it
+# *crosses* to the card of the receiver, which is busy until the last byte has come. Then the message *arrives*. The
+# processors of the two ranks also take some time for each message:
 #
 # .. diagram:: algorithms/simulated_ranks/diagram
 #
