@@ -3,7 +3,7 @@ Near and far
 ============
 
 Ranks of one host reach each other sooner than ranks of two hosts, and without the network card that all ranks of a
-host share. An all-reduce that does not know the hosts wastes this advantage: with 64 ranks on 8 hosts, halving
+host share. An all-reduce that does not know the hosts can waste this advantage: with 64 ranks on 8 hosts, halving
 sends eight times as many bytes between hosts as it must. This page shows two ways to keep bytes near, and compares
 them with up to 4,096 ranks.
 
