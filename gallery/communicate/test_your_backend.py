@@ -97,8 +97,9 @@ print(f"{result} (exit status {status})")
 # the file with ``--skips``.
 #
 # To find the bug behind a failure, read the section ``Failures`` of the output. Below each promise, ``made by`` names
-# the function or the header of PyTorch that makes it. Each wrong case has its operation, dtype, shape, memory layout
-# and kind of call. The next line says which element differs first: above, for example, 0 where -3 is expected.
+# the function or the header of PyTorch that makes it. A case with wrong values has its operation, dtype, shape,
+# memory layout and kind of call. The next line says which element differs first: above, for example, 0 where -3 is
+# expected.
 #
 # After a hang, the report contains the Python stack and the C++ stack of every rank.
 #
