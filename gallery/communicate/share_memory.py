@@ -87,8 +87,8 @@ output = launch("share_memory/options_differ.py", ranks=2)
 
 # %%
 # In the first attempt, only rank 1 can find the difference, because it opens the memory that rank 0 has created. Both
-# ranks report it, because a rendezvous has one result for all ranks. In the second attempt, the sizes agree, and the
-# ranks get their sum.
+# ranks report it, because a rendezvous has one result for all ranks. In the second attempt, the sizes agree, and both
+# ranks get the sum of their numbers.
 #
 # A rank of another host
 # ----------------------
