@@ -114,7 +114,7 @@ except dist.DistStoreError as error:
 launch("process_groups/late_rank.py", ranks=2)
 
 # %%
-# With gloo, rank 0 has waited; with the dummy, its call has returned before that of rank 1. So a program must not
+# With gloo, rank 0 has waited; with the dummy, its call has returned before rank 1 calls. So a program must not
 # take the return of ``init_process_group`` as a sign that all ranks have started. If your program needs such a
 # sign, set ``TORCH_DIST_INIT_BARRIER=1`` in the environment. PyTorch then adds a barrier to the call, with any
 # backend.
