@@ -31,9 +31,10 @@ for hosts, ranks in recorded.PREDICTED:
     show_table(*recorded.predictions(hosts, ranks))
 
 # %%
-# How far can you trust such predictions? We call one *near* a measured time if it deviates from that by at most 20 %.
-# The next table counts those near the median and near the least time. The last column is about order. Of the pairs of
-# algorithms whose predictions for a size differ by more than 20 %, it counts those measured in the predicted order:
+# How far can you trust such predictions? We call a prediction *near* a measured time if the two differ by at most
+# 20 %. The next table counts those near the median and near the least time. The last column is about order. Of the
+# pairs of algorithms whose predictions for a size differ by more than 20 %, it counts those measured in the predicted
+# order:
 
 show_table(*recorded.counts())
 

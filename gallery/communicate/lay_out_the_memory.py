@@ -62,7 +62,7 @@ from launcher import launch, run_program
 output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 
 # %%
-# Both errors give the reason of rank 0, which creates the memory. So that the kernel does not have to end processes
+# Both errors say why rank 0 failed, which creates the memory. So that the kernel does not have to end processes
 # later, rank 0 refuses a group that needs more than half of the machine's memory:
 #
 # .. admonition:: ``Memory::create``

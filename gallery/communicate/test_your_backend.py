@@ -194,7 +194,7 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # %%
 # ``fake`` moves no data, so its values are wrong. Two packages of other projects could not run here, so they have no
 # counts: ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only. Even gloo fails
-# some checks, and ``simccl``, whose library is gloo, has the same crash:
+# some checks, and ``simccl``, whose library is gloo, crashes where gloo crashes:
 #
 # .. admonition:: What gloo does otherwise than PyTorch promises
 #    :collapsible: closed
