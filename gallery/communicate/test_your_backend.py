@@ -286,22 +286,22 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 #
 # How much the tools of :doc:`debug` show depends on what your backend reports:
 #
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - tool
-#      - what your backend does for it
-#    * - flight recorder
-#      - reports the ends of its operations to completion hooks
-#    * - ``DETAIL``
-#      - overrides ``getSequenceNumberForGroup``
-#    * - ``monitored_barrier``
-#      - overrides ``monitoredBarrier``, for which the base class throws an error
-#    * - profiler
-#      - passes a title to ``c10d::Work``, and says when the operation ends
-#
 # .. admonition:: Flight recorder and profiler
 #    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - tool
+#         - what your backend does for it
+#       * - flight recorder
+#         - reports the ends of its operations to completion hooks
+#       * - ``DETAIL``
+#         - overrides ``getSequenceNumberForGroup``
+#       * - ``monitored_barrier``
+#         - overrides ``monitoredBarrier``, for which the base class throws an error
+#       * - profiler
+#         - passes a title to ``c10d::Work``, and says when the operation ends
 #
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has

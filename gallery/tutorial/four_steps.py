@@ -87,9 +87,6 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The first line of each rank shows that your build ran, because only the dummy turns ones into zeros. The lines with
-# ``[2.0, 2.0]`` come from gloo, as step 4 explains.
-#
 # ``pip`` compiles the C++ and installs the package, which takes about a minute. Then ``torchrun`` starts the
 # program once for each rank. You can ignore its warning about ``OMP_NUM_THREADS``.
 #
