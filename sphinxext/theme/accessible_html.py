@@ -34,7 +34,10 @@ class AccessibleTranslator(HTML5Translator):
     ) -> str:
         if attributes.get("ROLE") == "heading":
             attributes["ARIA-LEVEL"] = "2"
-        if tagname == "pre" or SCROLLING.intersection(node.get("classes", [])):
+        scrolls = SCROLLING.intersection(node.get("classes", []))
+        if scrolls:
+            node["ids"] = []  # Furo copies those of the table in it.
+        if scrolls or tagname == "pre":
             attributes["TABINDEX"] = "0"
         return super().starttag(node, tagname, suffix, empty, **attributes)
 

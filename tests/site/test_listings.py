@@ -1,6 +1,7 @@
 """Listings: what a reader copies, and what they look like."""
 
 PAGE = "overview/memory.html"
+WITH_A_LONG_OUTPUT = "right/smallest-backend.html"
 ALLOWED = {"permissions": ["clipboard-read", "clipboard-write"]}
 
 
@@ -31,7 +32,7 @@ def test_prompts_output_and_line_numbers_stay_behind(visit, address):
 
 
 def test_output_has_no_button_and_opens_by_keyboard(visit, address):
-    page = visit(f"{address}/en/{PAGE}")
+    page = visit(f"{address}/en/{WITH_A_LONG_OUTPUT}")
     assert page.locator(".program-output").count() >= 1
     assert page.locator(".program-output button").count() == 0
     folded = page.locator("details.program-output").first
