@@ -128,7 +128,7 @@ class Watchdog {
   // [/watch]
 
  private:
-  // An exception on this thread would end the process.
+  // A warning in place of an exception, which would end the process.
   static constexpr const char* kCannotAbort = "the library cannot abort: ";
 
   const std::unique_ptr<Communicator> communicator_;
