@@ -117,7 +117,13 @@ class Arguments {
     return pieces;
   }
 
-  // For the note: the size of each piece; if they differ, their sum and a digest.
+  // For the note: the size of the data, or of each piece, and the root, or the other rank.
+  void set_size(Bytes data, int root = -1) {
+    note.bytes = data.size();
+    note.root = root;
+  }
+
+  // The same of a list: the size of each piece; if they differ, their sum and a digest.
   void set_sizes(Pieces pieces) {
     bool same = true;
     note.bytes = 0;

@@ -54,136 +54,154 @@ class BackendOn : public c10d::Backend {
   }
 
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override {
-    auto call = group_.begin(Kind::all_reduce, opts.timeout);
-    return reduce_to(call, tensors, opts.reduceOp, kEveryone, opts.asyncOp);
+    return run(Kind::all_reduce, opts, [&](Arguments& call) {
+      const auto& tensor = call.single(tensors, "tensor");
+      set_reduction(call, tensor, opts.reduceOp);
+      if (tensor.is_sparse()) {
+        call.in = {call.sparse(tensor)};
+        return;
+      }
+      reduce_to(call, tensor, opts.reduceOp, kEveryone);
+    });
   }
 
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override {
-    auto call = group_.begin(Kind::reduce, opts.timeout);
-    const int root = call.rank(opts.rootRank, "root");
-    return reduce_to(call, tensors, opts.reduceOp, root, opts.asyncOp);
+    return run(Kind::reduce, opts, [&](Arguments& call) {
+      const int root = call.rank(opts.rootRank, "root");
+      const auto& tensor = call.single(tensors, "tensor");
+      set_reduction(call, tensor, opts.reduceOp);
+      reduce_to(call, tensor, opts.reduceOp, root);
+    });
   }
 
   WorkPtr reduce_scatter(Tensors& outputs, TensorLists& input_lists,
       const c10d::ReduceScatterOptions& opts) override {
-    auto call = group_.begin(Kind::reduce_scatter, opts.timeout);
-    const auto& output = call.single(outputs, "output tensor");
-    set_reduction(call, output, opts.reduceOp);
-    call.out = {call.output(output)};
-    Tensors inputs = call.single(input_lists, "list of input tensors");
-    for (auto& input : inputs) input = scaled(input, opts.reduceOp);
-    call.in = call.inputs(inputs);
-    const size_t mine = call.in[getRank()].size();
-    call.require(mine == call.out[0].size(),
-        " takes an output as large as the input of "
-        "its rank, got ",
-        call.out[0].size(), " and ", mine, " bytes");
-    call.set_sizes(call.in);
-    return group_.run(std::move(call), opts.asyncOp);
+    return run(Kind::reduce_scatter, opts, [&](Arguments& call) {
+      const auto& output = call.single(outputs, "output tensor");
+      set_reduction(call, output, opts.reduceOp);
+      call.out = {call.output(output)};
+      Tensors inputs = call.single(input_lists, "list of input tensors");
+      for (auto& input : inputs) input = scaled(input, opts.reduceOp);
+      call.in = call.inputs(inputs);
+      const size_t mine = call.in[getRank()].size();
+      call.require(mine == call.out[0].size(),
+          " takes an output as large as the input of "
+          "its rank, got ",
+          call.out[0].size(), " and ", mine, " bytes");
+      call.set_sizes(call.in);
+    });
   }
 
   WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
       const c10d::ReduceScatterOptions& opts) override {
-    auto call = group_.begin(Kind::reduce_scatter, opts.timeout);
-    set_reduction(call, output, opts.reduceOp);
-    const Bytes out = call.output(output);
-    call.in = call.pieces(call.input(scaled(input, opts.reduceOp)), out);
-    call.out = {out};
-    return run(call, out, -1, opts.asyncOp);
+    return run(Kind::reduce_scatter, opts, [&](Arguments& call) {
+      set_reduction(call, output, opts.reduceOp);
+      const Bytes out = call.output(output);
+      call.in = call.pieces(call.input(scaled(input, opts.reduceOp)), out);
+      call.out = {out};
+      call.set_size(out);
+    });
   }
 
   // [all-gathers]
   WorkPtr allgather(TensorLists& output_lists, Tensors& inputs,
       const c10d::AllgatherOptions& opts) override {
-    auto call = group_.begin(Kind::all_gather, opts.timeout);
-    const Bytes in = call.input(call.single(inputs, "input tensor"));
-    call.out = call.outputs(call.single(output_lists, "list of output tensors"), &in);
-    call.in = {in};
-    return run(call, in, -1, opts.asyncOp);
+    return run(Kind::all_gather, opts, [&](Arguments& call) {
+      const Bytes in = call.input(call.single(inputs, "input tensor"));
+      call.out = call.outputs(call.single(output_lists, "list of output tensors"), &in);
+      call.in = {in};
+      call.set_size(in);
+    });
   }
 
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
       const c10d::AllgatherOptions& opts) override {
-    auto call = group_.begin(Kind::all_gather, opts.timeout);
-    const Bytes in = call.input(input);
-    call.out = call.pieces(call.output(output), in);
-    call.in = {in};
-    return run(call, in, -1, opts.asyncOp);
+    return run(Kind::all_gather, opts, [&](Arguments& call) {
+      const Bytes in = call.input(input);
+      call.out = call.pieces(call.output(output), in);
+      call.in = {in};
+      call.set_size(in);
+    });
   }
   // [/all-gathers]
 
   WorkPtr gather(TensorLists& output_lists, Tensors& inputs,
       const c10d::GatherOptions& opts) override {
-    auto call = group_.begin(Kind::gather, opts.timeout);
-    const int root = call.rank(opts.rootRank, "root");
-    const Bytes in = call.input(call.single(inputs, "input tensor"));
-    // With torchcomms enabled, PyTorch passes an empty list on other ranks, not none.
-    call.require(
-        root == getRank() || std::ranges::all_of(output_lists, std::ranges::empty),
-        " takes outputs on its root only");
-    if (root == getRank()) {
-      call.out = call.outputs(call.single(output_lists, "list of output tensors"), &in);
-    }
-    call.in = {in};
-    return run(call, in, root, opts.asyncOp);
+    return run(Kind::gather, opts, [&](Arguments& call) {
+      const int root = call.rank(opts.rootRank, "root");
+      const Bytes in = call.input(call.single(inputs, "input tensor"));
+      // With torchcomms enabled, PyTorch passes an empty list on other ranks, not none.
+      call.require(
+          root == getRank() || std::ranges::all_of(output_lists, std::ranges::empty),
+          " takes outputs on its root only");
+      if (root == getRank()) {
+        call.out =
+            call.outputs(call.single(output_lists, "list of output tensors"), &in);
+      }
+      call.in = {in};
+      call.set_size(in, root);
+    });
   }
 
   WorkPtr gather_into_tensor( // virtual from PyTorch 2.14 on
       at::Tensor& output, at::Tensor& input, const c10d::GatherOptions& opts) {
-    auto call = group_.begin(Kind::gather, opts.timeout);
-    const int root = call.rank(opts.rootRank, "root");
-    const Bytes in = call.input(input);
-    if (root == getRank()) call.out = call.pieces(call.output(output), in);
-    call.in = {in};
-    return run(call, in, root, opts.asyncOp);
+    return run(Kind::gather, opts, [&](Arguments& call) {
+      const int root = call.rank(opts.rootRank, "root");
+      const Bytes in = call.input(input);
+      if (root == getRank()) call.out = call.pieces(call.output(output), in);
+      call.in = {in};
+      call.set_size(in, root);
+    });
   }
 
   WorkPtr scatter(Tensors& outputs, TensorLists& input_lists,
       const c10d::ScatterOptions& opts) override {
-    auto call = group_.begin(Kind::scatter, opts.timeout);
-    const int root = call.rank(opts.rootRank, "root");
-    const Bytes out = call.output(call.single(outputs, "output tensor"));
-    call.require(
-        root == getRank() || input_lists.empty(), " takes inputs on its root only");
-    if (root == getRank()) {
-      call.in = call.inputs(call.single(input_lists, "list of input tensors"), &out);
-    }
-    call.out = {out};
-    return run(call, out, root, opts.asyncOp);
+    return run(Kind::scatter, opts, [&](Arguments& call) {
+      const int root = call.rank(opts.rootRank, "root");
+      const Bytes out = call.output(call.single(outputs, "output tensor"));
+      call.require(
+          root == getRank() || input_lists.empty(), " takes inputs on its root only");
+      if (root == getRank()) {
+        call.in = call.inputs(call.single(input_lists, "list of input tensors"), &out);
+      }
+      call.out = {out};
+      call.set_size(out, root);
+    });
   }
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override {
-    auto call = group_.begin(Kind::broadcast, opts.timeout);
-    const int root = call.rank(opts.rootRank, "root");
-    const auto& tensor = call.single(tensors, "tensor");
-    const bool sends = root == getRank();
-    const Bytes data = sends ? call.input(tensor) : call.output(tensor);
-    (sends ? call.in : call.out) = {data};
-    call.results = {tensor};
-    return run(call, data, root, opts.asyncOp);
+    return run(Kind::broadcast, opts, [&](Arguments& call) {
+      const int root = call.rank(opts.rootRank, "root");
+      const auto& tensor = call.single(tensors, "tensor");
+      const bool sends = root == getRank();
+      const Bytes data = sends ? call.input(tensor) : call.output(tensor);
+      (sends ? call.in : call.out) = {data};
+      call.results = {tensor};
+      call.set_size(data, root);
+    });
   }
 
   WorkPtr alltoall(
       Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override {
-    auto call = group_.begin(Kind::all_to_all, opts.timeout);
-    call.out = call.outputs(outputs);
-    call.in = call.inputs(apart(inputs, outputs));
-    call.set_even();
-    return group_.run(std::move(call), opts.asyncOp);
+    return run(Kind::all_to_all, opts, [&](Arguments& call) {
+      call.out = call.outputs(outputs);
+      call.in = call.inputs(apart(inputs, outputs));
+      call.set_even();
+    });
   }
 
   WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input,
       std::vector<int64_t>& output_rows, std::vector<int64_t>& input_rows,
       const c10d::AllToAllOptions& opts) override {
-    auto call = group_.begin(Kind::all_to_all, opts.timeout);
-    call.out = call.rows(output, call.output(output), output_rows);
-    call.in = call.rows(input, call.input(apart(input, output)), input_rows);
-    call.set_even();
-    return group_.run(std::move(call), opts.asyncOp);
+    return run(Kind::all_to_all, opts, [&](Arguments& call) {
+      call.out = call.rows(output, call.output(output), output_rows);
+      call.in = call.rows(input, call.input(apart(input, output)), input_rows);
+      call.set_even();
+    });
   }
 
   WorkPtr barrier(const c10d::BarrierOptions& opts) override {
-    return group_.run(group_.begin(Kind::barrier, opts.timeout), opts.asyncOp);
+    return run(Kind::barrier, opts, [](Arguments&) {});
   }
 
   void monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all) override {
@@ -232,19 +250,21 @@ class BackendOn : public c10d::Backend {
   }
 
   WorkPtr send(Tensors& tensors, int to, int tag) override {
-    auto call = group_.begin(Kind::send, kNoTimeout);
-    call.in = {call.input(call.single(tensors, "tensor"))};
-    return message(call, call.in[0], call.rank(to, "destination"), tag);
+    return run(Kind::send, Message(), [&](Arguments& call) {
+      call.in = {call.input(call.single(tensors, "tensor"))};
+      set_message(call, call.in[0], call.rank(to, "destination"), tag);
+    });
   }
 
   WorkPtr recv(Tensors& tensors, int from, int tag) override {
-    auto call = group_.begin(Kind::receive, kNoTimeout);
-    return receive(call, tensors, call.rank(from, "source"), tag);
+    return run(Kind::receive, Message(), [&](Arguments& call) {
+      receive(call, tensors, call.rank(from, "source"), tag);
+    });
   }
 
   WorkPtr recvAnysource(Tensors& tensors, int tag) override {
-    auto call = group_.begin(Kind::receive, kNoTimeout);
-    return receive(call, tensors, kAnySource, tag);
+    return run(Kind::receive, Message(),
+        [&](Arguments& call) { receive(call, tensors, kAnySource, tag); });
   }
 
  private:
@@ -257,10 +277,20 @@ class BackendOn : public c10d::Backend {
     return ours->copy();
   }
 
-  WorkPtr run(Arguments& call, Bytes data, int root, bool async) {
-    call.note.bytes = data.size();
-    call.note.root = root;
-    return group_.run(std::move(call), async);
+  // The options of a message, which c10d gives none.
+  struct Message {
+    milliseconds timeout = kNoTimeout;
+    bool asyncOp = true;
+  };
+
+  // Runs the call whose tensors `fill` checks, and turns into bytes.
+  template <class CallOptions, class Fill>
+  WorkPtr run(Kind kind, const CallOptions& opts, const Fill& fill) {
+    return group_.run_late([&] {
+      auto call = group_.begin(kind, opts.timeout);
+      fill(call);
+      return group_.run(std::move(call), opts.asyncOp);
+    });
   }
 
   void set_reduction(
@@ -270,15 +300,9 @@ class BackendOn : public c10d::Backend {
         options().backend, tensor.scalar_type(), call.note.op, getSize());
   }
 
-  // all_reduce, or reduce, where only the root has an output.
-  WorkPtr reduce_to(Arguments& call, Tensors& tensors, const c10d::ReduceOp& op,
-      int root, bool async) {
-    const auto& tensor = call.single(tensors, "tensor");
-    set_reduction(call, tensor, op);
-    if (root == kEveryone && tensor.is_sparse()) {
-      call.in = {call.sparse(tensor)};
-      return group_.run(std::move(call), async);
-    }
+  // To every rank, or to the root, which alone has an output.
+  void reduce_to(
+      Arguments& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int root) {
     if (root == kEveryone || root == getRank()) {
       call.in = call.out = {call.output(tensor, /*in_place=*/true)};
     }
@@ -286,97 +310,23 @@ class BackendOn : public c10d::Backend {
       call.in = {call.input(scaled(tensor, op))};
     }
     call.results = {tensor};
-    return run(call, call.in[0], root, async);
+    call.set_size(call.in[0], root);
   }
 
-  WorkPtr receive(Arguments& call, Tensors& tensors, int from, int tag) {
+  static void receive(Arguments& call, Tensors& tensors, int from, int tag) {
     call.out = {call.output(call.single(tensors, "tensor"))};
     call.source = std::make_shared<std::atomic<int>>(from);
-    return message(call, call.out[0], from, tag);
+    set_message(call, call.out[0], from, tag);
   }
 
-  WorkPtr message(Arguments& call, Bytes data, int other, int tag) {
+  static void set_message(Arguments& call, Bytes data, int other, int tag) {
     call.require(tag >= 0, ": tag ", tag, " is negative");
     call.note.tag = tag;
-    return run(call, data, other, /*async=*/true);
+    call.set_size(data, other);
   }
 
  protected:
   Runner group_;
-};
-
-// The same where the program coalesces: a call that is refused fails at the end of its batch.
-template <class Runner>
-class BackendInBatches : public BackendOn<Runner> {
-  using Base = BackendOn<Runner>;
-  template <class CallOne>
-  WorkPtr late(const CallOne& call) {
-    return this->group_.run_late(call);
-  }
-
- public:
-  using Base::Base;
-
-  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override {
-    return late([&] { return Base::allreduce(tensors, opts); });
-  }
-  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override {
-    return late([&] { return Base::reduce(tensors, opts); });
-  }
-  WorkPtr reduce_scatter(Tensors& outputs, TensorLists& inputs,
-      const c10d::ReduceScatterOptions& opts) override {
-    return late([&] { return Base::reduce_scatter(outputs, inputs, opts); });
-  }
-  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-      const c10d::ReduceScatterOptions& opts) override {
-    return late([&] { return Base::_reduce_scatter_base(output, input, opts); });
-  }
-  WorkPtr allgather(TensorLists& outputs, Tensors& inputs,
-      const c10d::AllgatherOptions& opts) override {
-    return late([&] { return Base::allgather(outputs, inputs, opts); });
-  }
-  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
-      const c10d::AllgatherOptions& opts) override {
-    return late([&] { return Base::_allgather_base(output, input, opts); });
-  }
-  WorkPtr gather(
-      TensorLists& outputs, Tensors& inputs, const c10d::GatherOptions& opts) override {
-    return late([&] { return Base::gather(outputs, inputs, opts); });
-  }
-  WorkPtr gather_into_tensor( // virtual from PyTorch 2.14 on
-      at::Tensor& output, at::Tensor& input, const c10d::GatherOptions& opts) {
-    return late([&] { return Base::gather_into_tensor(output, input, opts); });
-  }
-  WorkPtr scatter(Tensors& outputs, TensorLists& inputs,
-      const c10d::ScatterOptions& opts) override {
-    return late([&] { return Base::scatter(outputs, inputs, opts); });
-  }
-  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override {
-    return late([&] { return Base::broadcast(tensors, opts); });
-  }
-  WorkPtr alltoall(
-      Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& opts) override {
-    return late([&] { return Base::alltoall(outputs, inputs, opts); });
-  }
-  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input,
-      std::vector<int64_t>& output_rows, std::vector<int64_t>& input_rows,
-      const c10d::AllToAllOptions& opts) override {
-    return late([&] {
-      return Base::alltoall_base(output, input, output_rows, input_rows, opts);
-    });
-  }
-  WorkPtr barrier(const c10d::BarrierOptions& opts) override {
-    return late([&] { return Base::barrier(opts); });
-  }
-  WorkPtr send(Tensors& tensors, int to, int tag) override {
-    return late([&] { return Base::send(tensors, to, tag); });
-  }
-  WorkPtr recv(Tensors& tensors, int from, int tag) override {
-    return late([&] { return Base::recv(tensors, from, tag); });
-  }
-  WorkPtr recvAnysource(Tensors& tensors, int tag) override {
-    return late([&] { return Base::recvAnysource(tensors, tag); });
-  }
 };
 
 } // namespace frame

@@ -10,9 +10,9 @@ namespace frame {
 // The backend whose options are of the class `Own`. Each has a C++ class of its own,
 // because Python knows classes by their C++ names, and a process may load several.
 template <class Own>
-class BackendOf final : public BackendInBatches<Group> {
+class BackendOf final : public BackendOn<Group> {
  public:
-  using BackendInBatches::BackendInBatches;
+  using BackendOn::BackendOn;
 };
 
 // The base of the options of a backend: `struct OptionsAcme : frame::OptionsOf<...>`,

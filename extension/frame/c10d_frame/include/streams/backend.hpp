@@ -7,9 +7,9 @@ namespace streams {
 // The operations of the frame, with its checks of arguments, on streams. A class for each
 // backend: Python knows classes by their C++ names.
 template <class Own, class Runner = StreamGroup>
-class BackendOf final : public frame::BackendInBatches<Runner> {
+class BackendOf final : public frame::BackendOn<Runner> {
  public:
-  using Base = frame::BackendInBatches<Runner>;
+  using Base = frame::BackendOn<Runner>;
   using Base::Base;
 
   bool supportsCoalescing() const override { return true; }

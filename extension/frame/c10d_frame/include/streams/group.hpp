@@ -59,7 +59,7 @@ class StreamGroup {
     const auto call = std::make_shared<frame::Arguments>(std::move(given));
     const auto batch = coalescing_.batch();
     if (!batch) return launch(kind, {call});
-    batch->calls.push_back(call);
+    batch->push_back(call);
     return nullptr; // the program waits for the work of all
   }
 
@@ -70,7 +70,7 @@ class StreamGroup {
   }
 
   void start_coalescing() { coalescing_.start(); }
-  WorkPtr end_coalescing() { return launch(std::nullopt, coalescing_.end().calls); }
+  WorkPtr end_coalescing() { return launch(std::nullopt, coalescing_.end()); }
   template <class CallOne>
   WorkPtr together(
       Kind kind, bool /* async */, size_t outputs, size_t inputs, const CallOne& call) {
@@ -79,7 +79,7 @@ class StreamGroup {
           .require(outputs == inputs, " takes as many outputs as inputs");
       for (size_t i = 0; i < inputs; ++i) call(i);
     });
-    return batch ? launch(std::nullopt, batch->calls) : nullptr;
+    return batch ? launch(std::nullopt, *batch) : nullptr;
   }
 
   // The stream of the collectives.
@@ -137,11 +137,6 @@ class StreamGroup {
 
  private:
   using Kept = std::vector<std::pair<LaunchPtr, std::shared_ptr<Stash>>>;
-
-  // The calls that a thread coalesces.
-  struct Batch {
-    CallList calls;
-  };
 
   // [launch]
   // The five steps of a call. The host waits in none of them.
@@ -297,7 +292,7 @@ class StreamGroup {
   static inline std::mutex left_mutex_; // guards what groups have left
   static inline auto& left_ = *new Kept(); // it may need Python, and so never ends
 
-  frame::Coalescing<Batch> coalescing_;
+  frame::Coalescing<CallList> coalescing_;
 };
 
 } // namespace streams
