@@ -48,9 +48,6 @@ The Python part of the package is one file, which loads the compiled module:
       :part: package
 
    It imports ``torch`` first, because the compiled module depends on PyTorch's libraries.
-
-A patch of PyTorch, such as 2.14.1, needs no new build. PyTorch does not promise that, but apart from the
-version, all headers of 2.14.0 and 2.14.1 are equal.
 """
 
 # %%
@@ -165,6 +162,9 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
         print(error)
 
 # %%
+# A patch of PyTorch, such as 2.14.1, needs no new build. PyTorch does not promise that, but apart from the
+# version, all headers of 2.14.0 and 2.14.1 are equal.
+#
 # What may go wrong
 # -----------------
 #

@@ -50,11 +50,6 @@ launch("step_3_found_by_name/found_by_name.py", ranks=6)
 # handles CPU tensors and sums over one rank. The call with ``nobody`` shows what a user sees if the package is not
 # installed: a warning, then ``AssertionError: Unknown backend type nobody``.
 #
-# .. note::
-#
-#    With PyTorch 2.13, ``is_backend_available`` returns ``False``, and the other calls with the dummy end like the
-#    call with ``nobody``. They print the warning only if the argument names no device.
-#
 # When the entry point does not work
 # ----------------------------------
 #
@@ -162,7 +157,7 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# We made ``unloadable`` above. The entry point ``nccl4py`` comes from PyTorch 2.15.0 itself, and names a module that
-# does not exist.
+# We made ``unloadable`` above, but ``nccl4py`` comes from PyTorch 2.15.0 itself, and names a module that does not
+# exist. So even where every backend is installed correctly, loading all entry points can fail.
 #
 # Not run here: an entry point that is not callable.

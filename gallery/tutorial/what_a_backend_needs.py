@@ -4,8 +4,7 @@ What your backend must implement
 
 A program ends with an error at the first method that its backend lacks, but no feature of PyTorch calls all methods.
 Look up here which ones each feature calls, so that you can begin with those that your programs need. The tables come
-from a worker that runs small examples of the features on two ranks. The last section shows how to record your own
-program.
+from a worker that runs small examples of the features on two ranks. You can also record your own program.
 
 .. diagram:: tutorial/what_a_backend_needs/diagram
 
@@ -84,47 +83,12 @@ show_table(*differences(on_cpu, on_device))
 # Everything else is equal, including the reductions. So a backend for an accelerator needs ``MIN`` and ``MAX`` as
 # well.
 #
-# What no table shows
-# -------------------
-#
-# A backend needs more than operations:
-#
-# * ``getBackendName``, because every error message contains it.
-# * ``Work::wait`` and ``Work::getFuture``, whose calls the profiler does not record.
-# * Tensors of ``int64`` and ``uint8``, because the object collectives pickle objects into them.
-# * ``shutdown``, which ``destroy_process_group`` calls.
-#
-# It also needs right results, because not every feature notices wrong ones. To see which do, the next
-# worker runs three cases with the dummy, whose results are all zeros:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/tutorial/what_a_backend_needs/what_zeros_do.py
-
-launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
-
-# %%
-# ``DistributedDataParallel`` first all-gathers the number of parameters, and each rank compares its number with that
-# of rank 0. From the dummy, the number of rank 0 arrives as zero, so all ranks raise an error, even rank 0.
-#
-# ``all_gather_object`` calls ``all_gather_single``, which the dummy does not have.
-#
-# The third case averages gradients by hand, and checks nothing. The gradients are zero, the program ends
-# without an error, and a model that is trained like this never learns. A wrong backend can look the same,
-# so test the values, and not only that the program ends.
-#
-# .. note::
-#
-#    Before PyTorch 2.15, ``all_gather_object`` called ``allgather``, and received zeros as the sizes of
-#    the objects. It raised an ``EOFError``, because zero bytes contain no object.
-#
 # Record your own program
 # -----------------------
 #
-# PyTorch's profiler records each collective and each message of a process group, as an event whose name begins with
-# ``c10d::``. So the names of the events are enough, and you can pass any part of your program to this function.
-# ``Reductions`` and ``noted`` add what has no event:
+# Your program may call more than the examples do, so record one of its steps. PyTorch's profiler has an event for each
+# collective and each message of a process group, whose name begins with ``c10d::``. So this function needs only the
+# names of the events. ``Reductions`` and ``noted`` add what has no event:
 #
 # .. listing:: gallery/tutorial/shared/calls_of_features.py
 #    :part: record
@@ -143,6 +107,44 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 #       :part: others
 #
 # Pass one step of your training to ``record``, and add to your backend what its list contains and the backend lacks.
+#
+# What no table shows
+# -------------------
+#
+# A backend needs more than operations:
+#
+# * ``getBackendName``, because every error message contains it.
+# * ``Work::wait`` and ``Work::getFuture``, whose calls the profiler does not record.
+# * Tensors of ``int64`` and ``uint8``, because the object collectives pickle objects into them.
+# * ``shutdown``, which ``destroy_process_group`` calls.
+#
+# Right values
+# ------------
+#
+# A backend also needs right results, because not every feature notices wrong ones. To see which do, the next
+# worker runs three cases with the dummy, whose results are all zeros:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/tutorial/what_a_backend_needs/what_zeros_do.py
+
+launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
+
+# %%
+# ``DistributedDataParallel`` first all-gathers the number of parameters, and each rank compares its number with that
+# of rank 0. From the dummy, the number of rank 0 arrives as zero, so all ranks raise an error, even rank 0.
+#
+# ``all_gather_object`` calls ``all_gather_single``, which the dummy does not have.
+#
+# .. note::
+#
+#    Before PyTorch 2.15, ``all_gather_object`` called ``allgather``, and received zeros as the sizes of
+#    the objects. It raised an ``EOFError``, because zero bytes contain no object.
+#
+# The third case averages gradients by hand, and checks nothing. The gradients are zero, the program ends
+# without an error, and a model that is trained like this never learns. A wrong backend can look the same,
+# so test the values, and not only that the program ends.
 #
 # Not run here: the features on hardware, and FSDP2 with a factor to divide by, which needs
 # ``ReduceOp.PREMUL_SUM``.
