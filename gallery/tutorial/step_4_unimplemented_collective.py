@@ -3,8 +3,8 @@ Collectives that are not implemented
 ====================================
 
 A backend can begin with a few operations. This page shows how a program learns that one is missing, and
-how you read from the error which method to override next. It also shows the errors after an abort and in
-PyTorch's debug mode.
+how you read from the error which method to override next. It then names two methods that every
+backend needs, although no program calls them.
 
 .. diagram:: tutorial/step_4_unimplemented_collective/diagram
 
@@ -25,41 +25,6 @@ except RuntimeError as error:
     print(error)
 
 # %%
-# One method cannot wait: ``getBackendName``. Each of these messages contains its result, and the flight recorder
-# already calls it in ``init_process_group``. A backend without it fails there, with a message that asks you to report
-# a bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend without a name,
-# written in Python to keep it short:
-#
-# .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
-#    :part: nameless
-
-from launcher import launch
-
-# sphinx_gallery_start_ignore
-import re
-
-from launcher import RankError
-
-launch_ranks = launch
-
-
-def launch(worker, ranks):
-    try:
-        launch_ranks(worker, ranks=ranks)
-    except RankError as error:
-        # PyTorch 2.13 cannot derive a backend in Python; the page shows what it says.
-        print(re.search(r"^TypeError: .+", str(error), re.M)[0])
-
-
-# sphinx_gallery_end_ignore
-launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
-
-# %%
-# .. note::
-#
-#    Before PyTorch 2.15, such a backend fails only in the missing collective. PyTorch 2.13 has no
-#    backends in Python.
-#
 # The method to override
 # ----------------------
 #
@@ -103,9 +68,9 @@ print(one)
 # After an abort
 # --------------
 #
-# A program aborts a group when it must not wait any longer, for example because another rank is dead.
-# ``abort`` of the group calls ``abort`` of each of its backends. Ours then rejects every call, so that no
-# rank begins an operation that cannot end:
+# An error of a method that you did override may mean that the group was aborted. A program aborts a group when it must
+# not wait any longer, for example because another rank is dead. ``abort`` of the group calls ``abort`` of each of its
+# backends. Ours then rejects every call, so that no rank begins an operation that cannot end:
 
 dist.group.WORLD.abort()
 try:
@@ -117,12 +82,53 @@ except RuntimeError as error:
 dist.destroy_process_group()
 
 # %%
-# With TORCH_DISTRIBUTED_DEBUG=DETAIL
-# -----------------------------------
+# The name of the backend
+# -----------------------
 #
-# Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which rank calls another collective than the others.
-# PyTorch then puts a C++ object around the backend, which compares the calls of all ranks with gloo. This object asks
-# the backend for a sequence number, the count of its collectives. The dummy has none, so its first collective fails:
+# Two methods that no program calls can be missing, too, because PyTorch itself calls them. The first is
+# ``getBackendName``. Each message above
+# contains its result, and PyTorch's flight recorder, a record of all operations, already calls it in
+# ``init_process_group``. A backend without it fails there, with a message that asks you to report
+# a bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend without a name,
+# written in Python to keep it short:
+#
+# .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
+#    :part: nameless
+
+from launcher import launch
+
+# sphinx_gallery_start_ignore
+import re
+
+from launcher import RankError
+
+launch_ranks = launch
+
+
+def launch(worker, ranks):
+    try:
+        launch_ranks(worker, ranks=ranks)
+    except RankError as error:
+        # PyTorch 2.13 cannot derive a backend in Python; the page shows what it says.
+        print(re.search(r"^TypeError: .+", str(error), re.M)[0])
+
+
+# sphinx_gallery_end_ignore
+launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
+
+# %%
+# .. note::
+#
+#    Before PyTorch 2.15, such a backend fails only in the missing collective. PyTorch 2.13 has no
+#    backends in Python.
+#
+# The sequence number
+# -------------------
+#
+# The second method is called only in a debug mode. Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which
+# rank calls another collective than the others. PyTorch then puts a C++ object around the backend, which compares the
+# calls of all ranks with gloo. This object asks the backend for a sequence number, the count of its collectives. The
+# dummy has none, so its first collective fails:
 
 dist.set_debug_level(dist.DebugLevel.DETAIL)
 try:
