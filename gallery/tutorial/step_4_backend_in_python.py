@@ -3,15 +3,15 @@ A backend in Python
 ===================
 
 Since PyTorch 2.14, a backend can be a class in Python. Write one to try an algorithm, or to wrap a library that has a
-Python API, before you write C++. This page shows a small one that communicates and trains a model, and then lists
-what such a class can override.
+Python API, before you write C++. This page shows a small one that communicates and trains a model, what
+such a class cannot override, and what it costs.
 
 .. note::
 
    Before 2.14, the constructor fails with ``TypeError: StoreBackend: No constructor defined!``
 
-An example: the work
---------------------
+The work
+--------
 
 A collective returns a ``Work``, whose future has as its value the list of tensors that the operation wrote.
 Because the operations below return when they are complete, their future has its result from the start:
@@ -192,11 +192,6 @@ if torch.__version__ >= "2.14":
 # of the backend reaches the program with its own type. A method that the class does not override, such as ``reduce``,
 # raises the same error as in C++.
 #
-# Define all properties of the table below, because PyTorch reads them, such as ``supports_coalescing`` in
-# ``batch_isend_irecv``. If your class does not define one, that of the base class calls itself until Python raises a
-# ``RecursionError``, as the output shows for ``options``. The flight recorder, which reads ``options`` since PyTorch
-# 2.15, ignores the error.
-#
 # The line with ``all_gather`` ends with ``False``, the result of ``is_completed``, although ``wait`` has returned.
 # The reason is that the ``Work`` that a program receives is a C++ object around ours, which passes on only ``wait``
 # and ``get_future``. An override of ``is_completed`` in Python has no effect.
@@ -220,47 +215,55 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 # --------------------------
 #
 # Between c10d and your class stands the C++ class ``PyBackend``, which overrides the methods of a backend and
-# calls a method of your class for each. Most have the same names as in :doc:`every-operation`. These differ,
-# according to the header ``torch/csrc/distributed/c10d/py/PyBackend.hpp``:
+# calls a method of your class for each. Most have the same names as in :doc:`every-operation`. The box has those that
+# differ, according to the header ``torch/csrc/distributed/c10d/py/PyBackend.hpp``:
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: For reference: the methods and properties whose names differ
+#    :collapsible: closed
 #
-#    * - C++
-#      - Python
-#    * - ``recvAnysource``
-#      - ``recv_anysource``
-#    * - ``startCoalescing``, ``endCoalescing``
-#      - ``start_coalescing``, ``end_coalescing``
-#    * - ``monitoredBarrier``
-#      - ``monitored_barrier``
-#    * - ``setTimeout``, ``getError``
-#      - ``set_timeout``, ``get_error``
-#    * - ``getMemoryStats``, ``supportsTensorAlloc``
-#      - ``memory_stats``, ``supports_tensor_alloc``
-#    * - ``eagerConnectSingleDevice``
-#      - ``eager_connect_single_device``
-#    * - ``setGroupUid``
-#      - ``_set_group_uid``
-#    * - ``setSequenceNumberForGroup``, ``getSequenceNumberForGroup``
-#      - ``_set_sequence_number_for_group``, ``_get_sequence_number_for_group``
-#    * - ``registerOnCompletionHook``, ``waitForPendingWorks``,
-#        ``enableCollectivesTiming``
-#      - ``_register_on_completion_hook``, ``_wait_for_pending_works``,
-#        ``_enable_collectives_timing``
-#    * - ``startTimeEstimate``, ``endTimeEstimate`` (PyTorch 2.15)
-#      - ``_start_time_estimate``, ``_end_time_estimate``
-#    * - ``supportsSplitting``, ``supportsCoalescing``, ``supportsShrinking``,
-#        ``supportsReconfigure``, ``supportsWindow``
-#      - properties: ``supports_splitting``, ``supports_coalescing``,
-#        ``supports_shrinking``, ``supports_reconfigure``, ``supports_window``
-#    * - ``supportsTimeEstimation``
-#      - property ``_supports_time_estimate``; with 2.14 ``supports_time_estimate``
-#    * - ``getBackendOptions``
-#      - property ``options``
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - C++
+#         - Python
+#       * - ``recvAnysource``
+#         - ``recv_anysource``
+#       * - ``startCoalescing``, ``endCoalescing``
+#         - ``start_coalescing``, ``end_coalescing``
+#       * - ``monitoredBarrier``
+#         - ``monitored_barrier``
+#       * - ``setTimeout``, ``getError``
+#         - ``set_timeout``, ``get_error``
+#       * - ``getMemoryStats``, ``supportsTensorAlloc``
+#         - ``memory_stats``, ``supports_tensor_alloc``
+#       * - ``eagerConnectSingleDevice``
+#         - ``eager_connect_single_device``
+#       * - ``setGroupUid``
+#         - ``_set_group_uid``
+#       * - ``setSequenceNumberForGroup``, ``getSequenceNumberForGroup``
+#         - ``_set_sequence_number_for_group``, ``_get_sequence_number_for_group``
+#       * - ``registerOnCompletionHook``, ``waitForPendingWorks``,
+#           ``enableCollectivesTiming``
+#         - ``_register_on_completion_hook``, ``_wait_for_pending_works``,
+#           ``_enable_collectives_timing``
+#       * - ``startTimeEstimate``, ``endTimeEstimate`` (PyTorch 2.15)
+#         - ``_start_time_estimate``, ``_end_time_estimate``
+#       * - ``supportsSplitting``, ``supportsCoalescing``, ``supportsShrinking``,
+#           ``supportsReconfigure``, ``supportsWindow``
+#         - properties: ``supports_splitting``, ``supports_coalescing``,
+#           ``supports_shrinking``, ``supports_reconfigure``, ``supports_window``
+#       * - ``supportsTimeEstimation``
+#         - property ``_supports_time_estimate``; with 2.14 ``supports_time_estimate``
+#       * - ``getBackendOptions``
+#         - property ``options``
 #
 # Where programs call a method by another name, still override the name in the table: programs call
 # ``_start_coalescing``, for example, but an override of ``_start_coalescing`` has no effect.
+#
+# Define all properties of the table, because PyTorch reads them, such as ``supports_coalescing`` in
+# ``batch_isend_irecv``. If your class does not define one, that of the base class calls itself until Python raises a
+# ``RecursionError``, as the output shows for ``options``. The flight recorder, which reads ``options`` since PyTorch
+# 2.15, ignores the error.
 #
 # What you can override only in C++
 # ---------------------------------
@@ -280,13 +283,13 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 # PyTorch does not always keep the Python object. With ``TORCH_DISTRIBUTED_DEBUG=DETAIL``, keep a reference to
 # your backend until the group is destroyed, because otherwise its methods can no longer be called.
 #
-# .. diagram:: tutorial/step_4_backend_in_python/diagram
-#
 # What it costs
 # -------------
 #
 # Each call from C++ takes Python's global interpreter lock, so an operation does not start while another
 # thread of the rank holds the lock.
+#
+# .. diagram:: tutorial/step_4_backend_in_python/diagram
 #
 # The design of this backend costs much more. All data goes through the process of the store, and every rank
 # reads the tensors of all ranks. Because its operations block, ``DistributedDataParallel`` cannot compute
