@@ -68,7 +68,8 @@ run_program("starting_processes/spawned_processes.py", expected_stderr="Terminat
 # Spawn, fork and forkserver
 # --------------------------
 #
-# The *start method* decides what a child process has of its parent:
+# Both programs above start their children with *spawn*, one of three start methods. The *start method* decides
+# what a child process has of its parent:
 #
 # spawn
 #     A fresh Python starts and imports the main module. This is slow, and always safe.
@@ -101,17 +102,20 @@ run_program("starting_processes/start_methods.py")
 #
 # Three options decide when the parent continues, when the children end, and how they start:
 #
-# ``join=False``
-#     ``mp.spawn`` returns a context at once, so the parent can do something else. Each call of the
-#     context's ``join`` waits until a child ends, and returns whether all children have finished.
-#     It raises the exception of a child that has failed.
-# ``daemon=True``
-#     The children are daemons: Python ends them when the parent ends. A daemon cannot
-#     start children of its own.
-# ``start_method``
-#     This option is deprecated: ``mp.spawn`` always uses spawn, and warns if you ask for
-#     another method. To choose one, call ``mp.start_processes``, which has the same options and
-#     uses the start method that you pass.
+# .. admonition:: For reference: the three options
+#    :collapsible: closed
+#
+#    ``join=False``
+#        ``mp.spawn`` returns a context at once, so the parent can do something else. Each call of the
+#        context's ``join`` waits until a child ends, and returns whether all children have finished.
+#        It raises the exception of a child that has failed.
+#    ``daemon=True``
+#        The children are daemons: Python ends them when the parent ends. A daemon cannot
+#        start children of its own.
+#    ``start_method``
+#        This option is deprecated: ``mp.spawn`` always uses spawn, and warns if you ask for
+#        another method. To choose one, call ``mp.start_processes``, which has the same options and
+#        uses the start method that you pass.
 #
 # ``mp.Process`` and ``mp.SimpleQueue`` have no such option, so one call of ``mp.set_start_method`` sets
 # their start method for the whole program:
@@ -166,24 +170,23 @@ assert "The module torch.distributed.launch is deprecated" in done.stderr, done.
 # with ``MASTER_ADDR`` and ``MASTER_PORT``. ``LOCAL_RANK`` is the rank on this node, by which you choose a
 # device.
 #
-# The notice about ``OMP_NUM_THREADS``
-# ------------------------------------
+# .. admonition:: The notice about ``OMP_NUM_THREADS``
+#    :collapsible: closed
 #
-# By default, OpenMP starts a thread for each core in each rank, so the threads of all ranks would compete for the
-# cores. Therefore, if ``torchrun`` starts several ranks on a node, and you have not set ``OMP_NUM_THREADS``, it sets
-# one thread for each rank and says so:
-# ``Setting OMP_NUM_THREADS environment variable for each process to be 1 in default``. The notice is no error. You do
-# not see it on this site, because ``launch`` sets the variable.
+#    By default, OpenMP starts a thread for each core in each rank, so the threads of all ranks would compete for the
+#    cores. Therefore, if ``torchrun`` starts several ranks on a node, and you have not set ``OMP_NUM_THREADS``, it sets
+#    one thread for each rank and says so: ``Setting OMP_NUM_THREADS environment variable for each process to be 1 in
+#    default``. The notice is no error. You do not see it on this site, because ``launch`` sets the variable.
 #
-# If your ranks compute on the CPU, set the variable yourself. A good first value is the number of cores divided by
-# the number of ranks on the node.
+#    If your ranks compute on the CPU, set the variable yourself. A good first value is the number of cores divided by
+#    the number of ranks on the node.
 #
-# The old launcher
-# ----------------
+# .. admonition:: The old launcher
+#    :collapsible: closed
 #
-# Older texts start programs with ``python -m torch.distributed.launch``. This command still runs the code of
-# ``torchrun``, but it warns that it is deprecated, and passes the argument ``--local-rank=N`` to each rank unless
-# you add ``--use-env``.
+#    Older texts start programs with ``python -m torch.distributed.launch``. This command still runs the code of
+#    ``torchrun``, but it warns that it is deprecated, and passes the argument ``--local-rank=N`` to each rank unless
+#    you add ``--use-env``.
 #
 # ``torchrun`` or ``mp.spawn``
 # ----------------------------
