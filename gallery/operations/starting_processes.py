@@ -175,8 +175,9 @@ assert "The module torch.distributed.launch is deprecated" in done.stderr, done.
 #
 #    By default, OpenMP starts a thread for each core in each rank, so the threads of all ranks would compete for the
 #    cores. Therefore, if ``torchrun`` starts several ranks on a node, and you have not set ``OMP_NUM_THREADS``, it sets
-#    one thread for each rank and says so: ``Setting OMP_NUM_THREADS environment variable for each process to be 1 in
-#    default``. The notice is no error. You do not see it on this site, because ``launch`` sets the variable.
+#    one thread for each rank and says so:
+#    ``Setting OMP_NUM_THREADS environment variable for each process to be 1 in default``. The notice is no error.
+#    You do not see it on this site, because ``launch`` sets the variable.
 #
 #    If your ranks compute on the CPU, set the variable yourself. A good first value is the number of cores divided by
 #    the number of ranks on the node.

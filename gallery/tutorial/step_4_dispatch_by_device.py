@@ -45,11 +45,15 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 # The name ``"dummy"`` alone is for all devices of the registration, here CPU and CUDA. In the last case
 # gloo ran the all-reduce, and left the ones, because the sum over one rank is the tensor itself.
 #
-# .. note::
+# .. admonition:: The warning of PyTorch 2.13
+#    :collapsible: closed
 #
 #    If the argument of a group names devices and a backend such as the dummy, PyTorch 2.13 logs a warning when the
 #    group is destroyed: ``No backend of type 0 found for Process Group``. You can ignore it, because for collectives
 #    the device of the tensor decides.
+#
+# PyTorch does not always call the backend that the argument names: another one may have the same type, the device may
+# have no kernels, or the group may have no backend for it. The next three sections show these cases.
 #
 # Backends that share a type
 # --------------------------
@@ -131,12 +135,12 @@ dist.destroy_process_group()
 # ``_get_backend`` of a group is private, but all releases have it. Since PyTorch 2.14, the public
 # function ``dist.get_backend_impl`` returns the same object.
 #
-# Two ranks, two devices
-# ----------------------
+# Check which backend ran
+# -----------------------
 #
-# On two ranks, the numbers show which backend ran. The worker all-reduces a CPU tensor with gloo and, if
-# the computer has a GPU, a CUDA tensor with the dummy. Its last call, a broadcast of the CUDA tensor,
-# reaches the dummy, which has no ``broadcast``:
+# Not all of these cases raise an error, so check on two ranks, whose numbers show which backend ran. The worker
+# all-reduces a CPU tensor with gloo and, if the computer has a GPU, a CUDA tensor with the dummy. Its last call, a
+# broadcast of the CUDA tensor, reaches the dummy, which has no ``broadcast``:
 #
 # .. not-executed::
 #    :partly:
