@@ -2,8 +2,8 @@
 Asynchronous collectives, barriers and objects
 ==============================================
 
-A collective that blocks costs time in which the rank could compute. This page shows how to compute while a
-collective runs, how ranks wait for each other, and how they exchange Python objects.
+A collective usually blocks, and it passes only tensors. This page shows how to compute while a collective runs, how
+ranks wait for each other without a tensor, and how they exchange Python objects.
 
 Asynchronous collectives
 ------------------------

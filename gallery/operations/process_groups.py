@@ -136,8 +136,8 @@ launch("process_groups/late_rank.py", ranks=2)
 # NCCL, Gloo and other libraries
 # ------------------------------
 #
-# The same program can run on several libraries, each of which is a backend of ``torch.distributed``. The
-# right one depends on where the tensors are and on the network between the processes:
+# The fourth step needs the name of a backend. The same program can run on several libraries, each of which is a backend
+# of ``torch.distributed``. The right one depends on where the tensors are and on the network between the processes:
 #
 # .. diagram:: operations/process_groups/libraries
 #

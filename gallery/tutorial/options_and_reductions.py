@@ -5,8 +5,6 @@ Reductions and options
 Look up here which reductions PyTorch requests, which dtypes two backends reduce with them, and what each option
 of a call or a group means for a backend.
 
-.. diagram:: tutorial/options_and_reductions/diagram
-
 The reductions
 --------------
 
@@ -156,6 +154,14 @@ assert fields <= described, fields - described
 #    * - ``enable_reconfigure``
 #      - whether the group waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
+# If a program passes ``device_id``, and ``supportsSplitting`` of the backend is true, PyTorch calls
+# ``eagerConnectSingleDevice`` of the backend, so that it connects at once. If ``new_group`` then makes a group with
+# the same backend, PyTorch passes the backend of the default group in ``split_from``, so that the new one can be
+# split from it.
+#
+# The default timeout
+# -------------------
+#
 # If a program passes no ``timeout``, the name of the backend decides which timeout the
 # group gets. ``new_group`` and ``split_group`` follow the
 # same rule, even if the name comes from the parent, and do not take the timeout of the parent:
@@ -169,10 +175,10 @@ assert fields <= described, fields - described
 # each backend that overrides ``setTimeout``, as those of gloo and NCCL do; others log a warning. The function is new in
 # PyTorch 2.14.
 #
-# If a program passes ``device_id``, and ``supportsSplitting`` of the backend is true, PyTorch calls
-# ``eagerConnectSingleDevice`` of the backend, so that it connects at once. If ``new_group`` then makes a group with
-# the same backend, PyTorch passes the backend of the default group in ``split_from``, so that the new one can be
-# split from it.
+# What the create function receives
+# ---------------------------------
+#
+# .. diagram:: tutorial/options_and_reductions/diagram
 #
 # To receive ``pg_options``, register the create function with ``extended_api=True``, because PyTorch otherwise drops
 # them silently. The function then gets two arguments. The second is the program's ``pg_options`` or ``None``, and the
@@ -200,6 +206,9 @@ assert fields <= described, fields - described
 #        ``perform_nocolor_split`` takes part on the other ranks: :doc:`releases`; since PyTorch 2.14
 #    * - ``enable_reconfigure``
 #      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
+#
+# The options of a backend
+# ------------------------
 #
 # ``getBackendOptions`` returns the options of the backend, an object of ``Backend::Options`` or of a derived class.
 # PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout, the name and the ranks

@@ -522,6 +522,31 @@ build.cleanup()
 # The functions in Python, such as ``dist._reconfigure``, begin with an underscore, their documentation calls
 # them experimental, and no other Python code of PyTorch calls them.
 #
+# What was verified
+# -----------------
+#
+# The extensions of this site compile with each release of this table from the same sources, with ``-Wall -Wextra``:
+#
+# .. csv-table::
+#    :file: releases/releases.csv
+#    :header-rows: 1
+#
+# Compiles
+#    ✓ means that all extensions compiled without errors or warnings.
+#
+# Tests, Passed, Failed
+#    The tests of the :doc:`dummy <basics>`, the minimal backend of this tutorial, on a computer without a GPU: how
+#    many ran, how many of them passed, and the names of those that failed. The samples test the other backends.
+#
+# Samples
+#    How many samples, the programs of this site's pages, ran and showed the committed output.
+#
+# To check the table, run ``make test-releases``, which repeats these checks and reports what differs.
+#
+# Because c10d's C++ API is not stable, build an extension for each minor release. A package of this site accepts
+# other patches of its minor release, although PyTorch does not promise that they are compatible. With any other minor
+# release, its import raises the error that :doc:`Step 3 <step-3-build-and-install>` shows.
+#
 # Prepare for the next release
 # ----------------------------
 #
@@ -563,31 +588,6 @@ output = run_program("releases/next_release.py", timeout=500)
 # %%
 # The audit finds the override that stops compiling, and the new method, which ``shm`` would inherit: it would then
 # report no capability at all.
-#
-# What was verified
-# -----------------
-#
-# The extensions of this site compile with each release of this table from the same sources, with ``-Wall -Wextra``:
-#
-# .. csv-table::
-#    :file: releases/releases.csv
-#    :header-rows: 1
-#
-# Compiles
-#    ✓ means that all extensions compiled without errors or warnings.
-#
-# Tests, Passed, Failed
-#    The tests of the :doc:`dummy <basics>`, the minimal backend of this tutorial, on a computer without a GPU: how
-#    many ran, how many of them passed, and the names of those that failed. The samples test the other backends.
-#
-# Samples
-#    How many samples, the programs of this site's pages, ran and showed the committed output.
-#
-# To check the table, run ``make test-releases``, which repeats these checks and reports what differs.
-#
-# Because c10d's C++ API is not stable, build an extension for each minor release. A package of this site accepts
-# other patches of its minor release, although PyTorch does not promise that they are compatible. With any other minor
-# release, its import raises the error that :doc:`Step 3 <step-3-build-and-install>` shows.
 #
 # Not run here: a ``split`` that waits for keys on the connection of the parent, and PyTorch 2.16. Whether it will
 # have ``capabilities``, and the names in ``BackendCapability``, were not verified.
