@@ -30,12 +30,12 @@ Without cleanup, the store would grow with each call. So each rank deletes its k
 has read the keys of all ranks in this call: a rank publishes its tensor only after it has read everything of the call
 before. A second group on the same store needs new keys, as :doc:`/right/rendezvous` shows.
 
-.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
-   :part: backend
-
 Two classes have the name ``Backend``. Derive yours from ``torch._C._distributed_c10d.Backend``, the base class of all
 backends, whose second name is ``torch.distributed._Backend``. By contrast, ``torch.distributed.Backend`` is a kind of
 string, which keeps the list of all backends and registers new ones.
+
+.. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
+   :part: backend
 
 Three operations call ``exchange``. Their names and arguments are those of the C++ methods:
 
@@ -262,8 +262,7 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 #
 # Define all properties of the table, because PyTorch reads them, such as ``supports_coalescing`` in
 # ``batch_isend_irecv``. If your class does not define one, that of the base class calls itself until Python raises a
-# ``RecursionError``, as the output shows for ``options``. The flight recorder, which reads ``options`` since PyTorch
-# 2.15, ignores the error.
+# ``RecursionError``, as the output shows for ``options``.
 #
 # What you can override only in C++
 # ---------------------------------

@@ -86,10 +86,10 @@ dist.destroy_process_group()
 # -----------------------
 #
 # Two methods that no program calls can be missing, too, because PyTorch itself calls them. The first is
-# ``getBackendName``. Each message above contains its result, and PyTorch's flight recorder, a record of all operations,
-# already calls it in ``init_process_group``. A backend without it fails there, with a message that asks you to report a
-# bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend without a name,
-# written in Python to keep it short:
+# ``getBackendName``. Each error about a missing method contains its result, and PyTorch's flight recorder, a record of
+# all operations, already calls it in ``init_process_group``. A backend without it fails there, with a message that asks
+# you to report a bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend
+# without a name, written in Python to keep it short:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :part: nameless
