@@ -4,7 +4,8 @@ Training, compared with gloo
 
 Tests of single operations check what their author thought of. A backend that always adds, for example, passes each
 test with ``SUM``, and then trains FSDP2 with wrong gradients, while the loss falls as if all were well. So this page
-trains a model on two ranks, compares the losses with gloo's bit for bit, and records what a step of training calls.
+trains a model on two ranks, compares the losses with gloo's bit for bit, and shows why equal losses need every
+``ReduceOp`` that a step requests.
 
 .. diagram:: right/training/diagram
 
@@ -57,46 +58,15 @@ print("meshes of two groups are equal:", [result["meshes"] for result in results
 # worker gives the meshes different names in ``mesh_dim_names``, and asserts with the profiler that each training
 # uses its own backend.
 #
-# Continue from a checkpoint
-# --------------------------
-#
-# A checkpoint is correct if training continues as if nothing had happened. All ranks run this code, with the
-# same ``folder``:
-#
-# .. listing:: gallery/right/training/train.py
-#    :part: checkpoint
-
-print("continues equally:", [result["continued"] for result in results])
-print("save uses", *results[0]["save"])
-
-# %%
-# The resumed training has the same losses as one without an interruption. In ``save``, the ranks agree on which of
-# them writes what, with four kinds of collectives. A test that only trains steps would not find that ``gather`` is
-# missing, because no step in the next table needs it. So test checkpoints, too, and how training begins: tensor
-# parallelism calls ``scatter`` before the first step, to distribute the parameters.
-#
 # What a step asks of the backend
 # -------------------------------
 #
-# To see which methods a feature needs, record the calls: a subclass of ``ProcessGroup`` in Python overrides
-# methods, notes each call, and forwards it to ``inner``, a group of ``store``. ``RecordedWork`` does the same for
-# ``wait`` and ``get_future`` of a work:
+# The losses are equal only if the backend has each method and each ``ReduceOp`` that a step requests. To see which
+# these are, record the calls: a subclass of ``ProcessGroup`` in Python overrides methods, notes each call, and forwards
+# it to ``inner``, a group of ``store``. ``RecordedWork`` does the same for ``wait`` and ``get_future`` of a work:
 #
 # .. listing:: gallery/right/training/forwarding.py
 #    :part: record
-#
-# Your create function, too, may return such a group in place of a ``Backend``, for which two rules differ:
-#
-# .. admonition:: A ``ProcessGroup`` from the create function
-#    :collapsible: closed
-#
-#    If such a group is the default group, ``new_group`` of PyTorch 2.15 looks for a method ``new_group`` in the
-#    group's class. If there is one, PyTorch calls the method on each rank, whatever ``backend`` the program names,
-#    and the method returns ``None`` on a rank outside the new group; otherwise, PyTorch calls the create function
-#    again.
-#
-#    A ``ProcessGroup`` keeps its name in its backends. A group without any therefore fails with ``ProcessGroup name
-#    not set``, for example in a device mesh, so ``ForwardingGroup`` registers one.
 #
 # The worker trains with this group, and records the third step. ``fsdp2_by_4`` is FSDP2 after
 # ``set_gradient_divide_factor(4)``:
@@ -115,10 +85,29 @@ show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 # backend must divide; for other dtypes, FSDP2 requests ``SUM`` and divides itself.
 #
 # With a divide factor other than the number of ranks, ``PREMUL_SUM`` takes the place of ``AVG``: each rank multiplies
-# its numbers before the sum. The factor is the number or the tensor in the ``supplement_`` of the ``ReduceOp``:
+# its numbers before the sum.
 #
-# .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
-#    :part: premul-sum
+# .. admonition:: Where ``PREMUL_SUM`` has its factor
+#    :collapsible: closed
+#
+#    The factor is the number or the tensor in the ``supplement_`` of the ``ReduceOp``:
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
+#       :part: premul-sum
+#
+# .. admonition:: For reference: a ``ProcessGroup`` from your create function
+#    :collapsible: closed
+#
+#    Your create function, too, may return a ``ProcessGroup`` such as ``RecordingGroup`` in place of a ``Backend``, for
+#    which two rules differ.
+#
+#    If such a group is the default group, ``new_group`` of PyTorch 2.15 looks for a method ``new_group`` in the
+#    group's class. If there is one, PyTorch calls the method on each rank, whatever ``backend`` the program names,
+#    and the method returns ``None`` on a rank outside the new group; otherwise, PyTorch calls the create function
+#    again.
+#
+#    A ``ProcessGroup`` keeps its name in its backends. A group without any therefore fails with ``ProcessGroup name
+#    not set``, for example in a device mesh, so ``ForwardingGroup`` registers one.
 #
 # Bug: a backend that ignores ReduceOp
 # ------------------------------------
@@ -166,6 +155,24 @@ print("the first step fails:", results[0]["refused"])
 print("with sums only, equal to store:", results[0]["forced"])
 
 # %%
+# Continue from a checkpoint
+# --------------------------
+#
+# Steps are not all that a training calls: the ranks also communicate when they save a checkpoint. A checkpoint is
+# correct if training continues as if nothing had happened. All ranks run this code, with the same ``folder``:
+#
+# .. listing:: gallery/right/training/train.py
+#    :part: checkpoint
+
+print("continues equally:", [result["continued"] for result in results])
+print("save uses", *results[0]["save"])
+
+# %%
+# The resumed training has the same losses as one without an interruption. In ``save``, the ranks agree on which of
+# them writes what, with four kinds of collectives. A test that only trains steps would not find that ``gather`` is
+# missing, because no step of the table above needs it. So test checkpoints, too, and how training begins: tensor
+# parallelism calls ``scatter`` before the first step, to distribute the parameters.
+#
 # Exercise
 # --------
 #
@@ -200,8 +207,7 @@ output = launch("training/order_of_sums.py", ranks=3)
 #
 #    - with which backend you compare losses, with how many ranks bit for bit, and when with a tolerance;
 #    - how the comparison proves that each training has used its own backend;
-#    - which reductions your backend has, and with which error it refuses the others;
-#    - whether your create function returns a ``Backend`` or a ``ProcessGroup``.
+#    - which reductions your backend has, and with which error it refuses the others.
 #
 # Not run here: dtypes other than ``float32``, and more than three ranks. The backend is now right, but slow;
 # :doc:`/communicate/a-backend-that-communicates` studies one that is fast.
