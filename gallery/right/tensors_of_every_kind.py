@@ -22,40 +22,11 @@ All tensors of a call must be on the CPU and have one dtype, a list must have on
 all-reduce with ``SUM`` may have sparse tensors. An output must not overlap another output, or itself, as
 ``torch.ones(1).expand(2)`` does.
 
-A transport can fill only contiguous memory. So the method ``output`` checks a tensor and returns a piece for the
-transport: the tensor's own memory, or a copy if the elements are not there in order. The table explains the names of
-``output`` in the order of the listing:
-
-.. list-table::
-   :header-rows: 1
-
-   * - name
-     - what it is
-   * - ``in_place``
-     - the tensor is an input, too, so a copy must contain its elements
-   * - ``check``, ``require``
-     - refuse the tensor: for its device, layout or dtype, and if a condition is false
-   * - ``may_overlap``
-     - whether elements of one tensor, or of two, may share memory; an overlap of two tensors is not found if one of
-       them has gaps in memory, such as a slice with a step
-   * - ``results``
-     - the outputs of the call
-   * - ``is_plain``
-     - whether the memory of a tensor contains its elements in their order, and nothing else; false with PyTorch's
-       conjugate or negative bit, too, where it contains other values
-   * - ``keep``
-     - keeps a tensor alive until the operation ends, and returns its memory
-   * - ``copies_``
-     - the outputs that ``is_plain`` denies, each with the copy that the transport fills
-
-.. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
-   :part: output
-
 Which dtype has which reduction
 -------------------------------
 
-``ReduceOp`` has nine operations, and no dtype has all of them, so the constructor of a reduction tests each
-pair with this function:
+A ``ReduceOp`` is an argument, too. It has nine operations, and no dtype has all of them, so the constructor of a
+reduction tests each pair with this function:
 
 .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
    :part: defined
@@ -141,8 +112,40 @@ assert output[0] == output[1]
 # such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they
 # call.
 #
-# The fix is the copy that ``output`` makes. After the last step, and before the operation counts as ended, ``finish``
-# writes the copy back:
+# The fix is a copy, because a transport can fill only contiguous memory. The method ``output`` checks a tensor and
+# returns a piece for the transport: the tensor's own memory, or a copy if the elements are not there in order.
+#
+# .. admonition:: ``output``
+#    :collapsible: closed
+#
+#    The table explains the names of ``output`` in the order of the listing:
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - name
+#         - what it is
+#       * - ``in_place``
+#         - the tensor is an input, too, so a copy must contain its elements
+#       * - ``check``, ``require``
+#         - refuse the tensor: for its device, layout or dtype, and if a condition is false
+#       * - ``may_overlap``
+#         - whether elements of one tensor, or of two, may share memory; an overlap of two tensors is not found if one
+#           of them has gaps in memory, such as a slice with a step
+#       * - ``results``
+#         - the outputs of the call
+#       * - ``is_plain``
+#         - whether the memory of a tensor contains its elements in their order, and nothing else; false with PyTorch's
+#           conjugate or negative bit, too, where it contains other values
+#       * - ``keep``
+#         - keeps a tensor alive until the operation ends, and returns its memory
+#       * - ``copies_``
+#         - the outputs that ``is_plain`` denies, each with the copy that the transport fills
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
+#       :part: output
+#
+# After the last step, and before the operation counts as ended, ``finish`` writes the copy back:
 #
 # .. not-executed::
 #    :partly:
