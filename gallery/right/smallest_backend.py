@@ -124,8 +124,6 @@ These names occur in all listings:
      - a condition for which ``co_await`` waits, and the ranks that it is waiting for
    * - ``Keys``
      - the store of ``init_process_group``, with a prefix that belongs to this group alone
-   * - ``Place``
-     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
 
 One method for all collectives
 ------------------------------
@@ -161,43 +159,70 @@ bytes, or "all", and ``head`` the note and the sizes:
       :start-at: const auto heads
       :end-before: // [/exchange]
 
-Messages
---------
+Bug: erasing a key after the first read
+---------------------------------------
 
-So that messages do not mix, the key of a message contains the sender, the receiver and a number that counts the
-messages of the sender. Each rank has a list in the store, its *mail*. The sender adds the number and the tag of the
-message to the mail of the receiver. When the receiver has read the data, it adds the number to the mail of the
-sender, so the sender learns that the message has arrived:
+A store keeps each key until it is deleted, so a transport must erase its keys. The obvious way is to
+erase a key after reading it. If only one rank reads the key, this works:
 
-.. diagram:: right/smallest_backend/message
+.. listing:: gallery/right/smallest_backend/erased_keys.py
+   :part: mistake
 
-.. admonition:: ``send`` and ``receive``
-   :collapsible: closed
+With more readers, the second one waits until the store times out. The fix relies on order: a rank begins an
+operation only after it has finished the one before. So once all ranks have begun an operation, no rank still reads
+keys of the one before:
 
-   .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
-      :part: messages
+.. listing:: gallery/right/smallest_backend/erased_keys.py
+   :part: cure
 
-   Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
-   gives it to the earlier call.
-
-First results
--------------
-
-Besides the frame and the packaging, the backend is ``store_transport.hpp`` and these lines, which name
-it, add an option and register it:
-
-.. admonition:: ``registration.cpp``
-   :collapsible: closed
-
-   .. listing:: extension/store_collectives/src/registration.cpp
-
-A program imports the module, so that the backend is registered, and names it:
-
-.. listing:: gallery/right/smallest_backend/shortest_program.py
-   :part: program
+The program runs both functions on three ranks, for two broadcasts. ``DistStoreError`` means that the store timed
+out:
 """
 
 from launcher import launch, run_program
+
+run_program("smallest_backend/erased_keys.py")
+
+# %%
+# With ``read_and_erase``, only the first reader gets the value; with ``read_and_keep``, all ranks do. ``exchange``
+# works like ``read_and_keep``, but needs no further key, because the notes that it compares also say that all ranks
+# have begun. So in each call, a rank erases its keys of the call before.
+#
+# Messages
+# --------
+#
+# The other two methods, ``send`` and ``receive``, use the store, too. So that messages do not mix, the key of a message
+# contains the sender, the receiver and a number that counts the messages of the sender. Each rank has a list in the
+# store, its *mail*. The sender adds the number and the tag of the message to the mail of the receiver. When the
+# receiver has read the data, it adds the number to the mail of the sender, so the sender learns that the message has
+# arrived:
+#
+# .. diagram:: right/smallest_backend/message
+#
+# .. admonition:: ``send`` and ``receive``
+#    :collapsible: closed
+#
+#    .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
+#       :part: messages
+#
+#    Two receives can wait for the same message, whether they name its sender or accept any. So ``find``
+#    gives it to the earlier call.
+#
+# First results
+# -------------
+#
+# Besides the frame and the packaging, the backend is ``store_transport.hpp`` and these lines, which name
+# it, add an option and register it:
+#
+# .. admonition:: ``registration.cpp``
+#    :collapsible: closed
+#
+#    .. listing:: extension/store_collectives/src/registration.cpp
+#
+# A program imports the module, so that the backend is registered, and names it:
+#
+# .. listing:: gallery/right/smallest_backend/shortest_program.py
+#    :part: program
 
 launch("smallest_backend/shortest_program.py", ranks=2)
 
@@ -230,32 +255,6 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 # of :doc:`/communicate/test-your-backend` fails for it.
 # :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
 # you can replace its methods and stay correct.
-#
-# Bug: erasing a key after the first read
-# ---------------------------------------
-#
-# A store keeps each key until it is deleted, so a transport must erase its keys. The obvious way is to
-# erase a key after reading it. If only one rank reads the key, this works:
-#
-# .. listing:: gallery/right/smallest_backend/erased_keys.py
-#    :part: mistake
-#
-# With more readers, the second one waits until the store times out. The fix relies on order: a rank begins an
-# operation only after it has finished the one before. So once all ranks have begun an operation, no rank still reads
-# keys of the one before:
-#
-# .. listing:: gallery/right/smallest_backend/erased_keys.py
-#    :part: cure
-#
-# The program runs both functions on three ranks, for two broadcasts. ``DistStoreError`` means that the store timed
-# out:
-
-run_program("smallest_backend/erased_keys.py")
-
-# %%
-# With ``read_and_erase``, only the first reader gets the value; with ``read_and_keep``, all ranks do. ``exchange``
-# works like ``read_and_keep``, but needs no further key, because the notes that it compares also say that all ranks
-# have begun. So in each call, a rank erases its keys of the call before.
 #
 # Exercise
 # --------
