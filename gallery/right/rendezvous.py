@@ -17,8 +17,8 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
 ``Types.hpp`` of c10d) and the options of the caller.
 
 ``DistributedBackendOptions`` contains the store, the rank, the size and the timeout of the group, its name, and the
-global ranks of its members. For a group of ranks 0 and 2, ``global_ranks_in_group`` is ``[0, 2]``, so an error can
-name rank 1 of the group as global rank 2, too. For the world the list is empty, because there both numbers are equal.
+global ranks of its members. This page is about the store, because before they connect, ranks learn of each other only
+through it.
 
 .. admonition:: The create function
    :collapsible: closed
@@ -73,25 +73,6 @@ with open("rendezvous/create_function.csv") as table:
 # When to connect is your decision. If your backend connects later, for example in the first collective,
 # ``init_process_group`` returns although another rank is missing. The collective must then time out with an
 # error that names the missing rank.
-#
-# Polling the store
-# -----------------
-#
-# The obvious way to wait for another rank is ``get`` of the store, which waits until the key exists. With a
-# ``TCPStore``, however, a ``get`` that waits blocks all other threads that use the same store object, such as a
-# thread that creates another group. So the frame uses a connection of its own, which all groups of the process
-# share:
-#
-# .. admonition:: A connection of its own
-#    :collapsible: closed
-#
-#    ``within`` asks the server in a thread, and throws at the limit.
-#
-#    .. listing:: extension/frame/c10d_frame/include/frame/store_keys.hpp
-#       :part: store
-#
-# A rank must also stop waiting when another rank has reported a failure. But ``wait`` of the store ends only when
-# all keys exist or its timeout has passed, so the frame polls: it asks again and again.
 #
 # Bug: the same keys for every rendezvous
 # ---------------------------------------
@@ -212,6 +193,27 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #    A rank whose deadline passes after the others have agreed finds their verdict in the store, and starts all the
 #    same, because its own "ready" was there in time.
 #
+# A rank that is missing
+# ----------------------
+#
+# The next program attempts three times to create a group of three ranks, with a timeout of one second. First
+# rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:
+#
+# .. admonition:: The three attempts
+#    :collapsible: closed
+#
+#    ``step`` lets the ranks begin together, and ``attempt`` creates a group and prints the sum of the rank
+#    numbers or the error:
+#
+#    .. listing:: gallery/right/rendezvous/a_rank_is_missing.py
+#       :part: attempts
+
+launch("rendezvous/a_rank_is_missing.py", ranks=3)
+
+# %%
+# In the first attempt, ranks 0 and 2 name the missing rank 1. In the second attempt, rank 1 names rank 0, which had
+# given up. The last attempt succeeds although the failed attempts leave keys in the store.
+#
 # Connect your library
 # --------------------
 #
@@ -239,26 +241,25 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # when other ranks may have started, so it must not throw. For MPI, :doc:`/library/start-a-library` has the other
 # steps.
 #
-# A rank that is missing
-# ----------------------
+# Waits that block no other thread
+# --------------------------------
 #
-# The next program attempts three times to create a group of three ranks, with a timeout of one second. First
-# rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:
+# During a rendezvous a rank waits for others, but the other threads of its process must go on. The obvious way to wait
+# for another rank is ``get`` of the store, which waits until the key exists. With a
+# ``TCPStore``, however, a ``get`` that waits blocks all other threads that use the same store object, such as a
+# thread that creates another group. So the frame uses a connection of its own, which all groups of the process
+# share:
 #
-# .. admonition:: The three attempts
+# .. admonition:: A connection of its own
 #    :collapsible: closed
 #
-#    ``step`` lets the ranks begin together, and ``attempt`` creates a group and prints the sum of the rank
-#    numbers or the error:
+#    ``within`` asks the server in a thread, and throws at the limit.
 #
-#    .. listing:: gallery/right/rendezvous/a_rank_is_missing.py
-#       :part: attempts
-
-launch("rendezvous/a_rank_is_missing.py", ranks=3)
-
-# %%
-# In the first attempt, ranks 0 and 2 name the missing rank 1. In the second attempt, rank 1 names rank 0, which had
-# given up. The last attempt succeeds although the failed attempts leave keys in the store.
+#    .. listing:: extension/frame/c10d_frame/include/frame/store_keys.hpp
+#       :part: store
+#
+# A rank must also stop waiting when another rank has reported a failure. But ``wait`` of the store ends only when
+# all keys exist or its timeout has passed, so the frame polls: it asks again and again.
 #
 # Bug: a wait that holds Python's lock
 # ------------------------------------
