@@ -13,39 +13,43 @@ else.
 Many methods, ten kinds
 -----------------------
 
-``c10d::Backend`` has a method for each form of an operation: with a list of tensors, with one large tensor, or as
-several calls at once. The transport does not see the difference:
+``c10d::Backend`` has a method for each form of an operation. An all-gather, for example, is ``allgather`` with a list
+of tensors, ``_allgather_base`` with one large tensor, and ``allgather_into_tensor_coalesced`` as several calls at once.
+The transport does not see the difference:
 
-.. list-table::
-   :header-rows: 1
+.. admonition:: For reference: the methods of each kind
+   :collapsible: closed
 
-   * - kind
-     - methods of the backend
-   * - ``barrier``
-     - ``barrier``
-   * - ``monitored_barrier``
-     - ``monitoredBarrier``
-   * - ``broadcast``
-     - ``broadcast``
-   * - ``all_reduce``
-     - ``allreduce``, ``allreduce_coalesced``
-   * - ``reduce``
-     - ``reduce``
-   * - ``all_gather``
-     - ``allgather``, ``_allgather_base``, ``allgather_coalesced``, ``allgather_into_tensor_coalesced``
-   * - ``gather``
-     - ``gather``, and since PyTorch 2.14 ``gather_into_tensor``
-   * - ``scatter``
-     - ``scatter``
-   * - ``reduce_scatter``
-     - ``reduce_scatter``, ``_reduce_scatter_base``, ``reduce_scatter_tensor_coalesced``
-   * - ``all_to_all``
-     - ``alltoall``, ``alltoall_base``
-   * - ``send``, ``receive``
-     - ``send``, ``recv``, ``recvAnysource``
+   .. list-table::
+      :header-rows: 1
 
-Newer methods of PyTorch such as ``all_gather_single`` call the methods of this table by default.
-:doc:`/tutorial/every-operation` lists which Python function calls which of them.
+      * - kind
+        - methods of the backend
+      * - ``barrier``
+        - ``barrier``
+      * - ``monitored_barrier``
+        - ``monitoredBarrier``
+      * - ``broadcast``
+        - ``broadcast``
+      * - ``all_reduce``
+        - ``allreduce``, ``allreduce_coalesced``
+      * - ``reduce``
+        - ``reduce``
+      * - ``all_gather``
+        - ``allgather``, ``_allgather_base``, ``allgather_coalesced``, ``allgather_into_tensor_coalesced``
+      * - ``gather``
+        - ``gather``, and since PyTorch 2.14 ``gather_into_tensor``
+      * - ``scatter``
+        - ``scatter``
+      * - ``reduce_scatter``
+        - ``reduce_scatter``, ``_reduce_scatter_base``, ``reduce_scatter_tensor_coalesced``
+      * - ``all_to_all``
+        - ``alltoall``, ``alltoall_base``
+      * - ``send``, ``receive``
+        - ``send``, ``recv``, ``recvAnysource``
+
+   Newer methods of PyTorch such as ``all_gather_single`` call the methods of this table by default.
+   :doc:`/tutorial/every-operation` lists which Python function calls which of them.
 
 The transport needs one piece of the output for each rank. So the methods ``allgather`` and ``_allgather_base`` differ
 only in how they cut the output into pieces:
@@ -117,6 +121,8 @@ launch("variants_and_groups/roots.py", ranks=3)
 # The reader of a log knows only the ranks of the world, which PyTorch calls *global ranks*. So where an error names a
 # rank that failed, is late or has left, the frame adds the global rank if it differs, as in ``rank 0 (global rank
 # 3)``. In the description of a call, such as ``broadcast #1 ... with root 1``, the root is the rank in the group.
+# The frame takes the global ranks from ``global_ranks_in_group`` of ``DistributedBackendOptions``. This list is
+# ``[0, 2]`` for a group of ranks 0 and 2, and empty for the world, where both numbers are equal.
 #
 # Groups and splitting
 # --------------------
