@@ -80,35 +80,6 @@ output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 # has the reason of rank 0. After the timeout of ``wait`` or of a message, only one ``wait`` has given up, and a
 # second ``wait`` returns.
 #
-# The type of the error
-# ---------------------
-#
-# Programs catch errors by type, so a backend should use PyTorch's. In the frame, a failed operation raises
-# ``DistBackendError``, which C++ throws as ``c10::DistBackendError``. Gloo raises a plain ``RuntimeError`` even for a
-# timeout, so a program for several backends catches ``RuntimeError``, the third class in this list:
-
-import torch
-import torch.distributed as dist
-
-for kind in dist.DistBackendError.__mro__[:4]:
-    print(kind.__name__)
-
-# %%
-# A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The group remains usable,
-# because the frame finds the error before the operation gets its number, as :doc:`tensors-of-every-kind` shows:
-
-import store_collectives  # importing it registers "store"
-
-dist.init_process_group("store", store=dist.HashStore(), rank=0, world_size=1)
-try:
-    dist.all_gather([torch.ones(2)], torch.ones(3))
-except ValueError as error:
-    print(str(error).splitlines()[0])
-
-dist.barrier()
-dist.destroy_process_group()
-
-# %%
 # Bug: a timeout that starts again
 # --------------------------------
 #
@@ -169,18 +140,15 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    * - ``store``
 #      - which ranks have left the group, and whether one has announced a failure; not which were killed
 #    * - shared memory
-#      - also which processes have ended, since the kernel can tell: :doc:`/communicate/the-other-operations`
+#      - also which processes have ended, since the kernel can tell through a file descriptor of the process, but not
+#        through its PID, which a new process may get: :doc:`/communicate/the-other-operations`
 #    * - sockets
 #      - which connections were closed; a host that lost its power sends nothing
 #    * - a library
 #      - what its errors say, often only that some rank is gone
 #
-# Between ranks of one host, ask the kernel through a *pidfd*, a file descriptor for one process, which becomes
-# readable when the process ends. A PID would not be enough, because Linux may give the PID of a dead process to a
-# new one, and the rank would seem to be alive. A stopped process has not ended, so only the deadline ends that wait.
-#
-# If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat with the frame's
-# class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
+# If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat, a counter in the store that
+# each living rank counts up, with the frame's class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
 #
 # .. admonition:: The answers of ``store``
 #    :collapsible: closed
@@ -205,6 +173,35 @@ launch("timeouts_and_dead_ranks/errors.py", ranks=2)
 # Each error says more than that time is over: in what the ranks differ, or which ranks have left. To show users the
 # call at fault, the error of a collective also names the operation, its number in the group, and the group.
 #
+# The type of the error
+# ---------------------
+#
+# Programs catch errors by type, so a backend should use PyTorch's. In the frame, a failed operation raises
+# ``DistBackendError``, which C++ throws as ``c10::DistBackendError``. Gloo raises a plain ``RuntimeError`` even for a
+# timeout, so a program for several backends catches ``RuntimeError``, the third class in this list:
+
+import torch
+import torch.distributed as dist
+
+for kind in dist.DistBackendError.__mro__[:4]:
+    print(kind.__name__)
+
+# %%
+# A wrong argument raises a ``ValueError``, which C++ throws with ``TORCH_CHECK_VALUE``. The group remains usable,
+# because the frame finds the error before the operation gets its number, as :doc:`tensors-of-every-kind` shows:
+
+import store_collectives  # importing it registers "store"
+
+dist.init_process_group("store", store=dist.HashStore(), rank=0, world_size=1)
+try:
+    dist.all_gather([torch.ones(2)], torch.ones(3))
+except ValueError as error:
+    print(str(error).splitlines()[0])
+
+dist.barrier()
+dist.destroy_process_group()
+
+# %%
 # A failure ends the group
 # ------------------------
 #
