@@ -133,8 +133,9 @@ launch("asynchronous_work/thread_for_each_work.py", ranks=2)
 # Overlap on a time line
 # ----------------------
 #
-# To show what overlaps, three ranks reduce 1 MiB. Ranks 0 and 1 call asynchronously, and compute until a
-# callback of the future has run. Rank 2 comes last, and its call is synchronous:
+# An asynchronous call is worth its threads only if it overlaps with computation. To show what overlaps, three ranks
+# reduce 1 MiB. Ranks 0 and 1 call asynchronously, and compute until a callback of the future has run. Rank 2 comes
+# last, and its call is synchronous:
 #
 # .. admonition:: The events of a rank
 #    :collapsible: closed
@@ -189,26 +190,29 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 #    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
 #       :part: callbacks
 #
-# A callback that waits for what its own thread must do hangs, because ``Future.wait`` has no timeout. So what a
-# callback can wait for depends on the thread that runs it:
+# A callback that waits for what its own thread must do hangs, because ``Future.wait`` has no timeout. For
+# example, a callback on the callback thread must not wait for another one, which runs only after it has returned.
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: For reference: what a callback can wait for
+#    :collapsible: closed
 #
-#    * - a callback of a future that
-#      - runs on
-#      - and there
-#    * - another thread has asked for
-#      - the callback thread
-#      - can wait for a work, and for a future that the callback itself asks for, as DDP's PowerSGD hook does; must
-#        not wait for other callbacks, nor for an incomplete future that another thread has asked for: both come after
-#        this callback
-#    * - the callback thread has asked for
-#      - the thread that ends the operation
-#      - must not wait for a work of this group, which this thread would have to drive
-#    * - is already complete
-#      - the thread that attaches it
-#      - can wait for whatever that thread can wait for
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - a callback of a future that
+#         - runs on
+#         - and there
+#       * - another thread has asked for
+#         - the callback thread
+#         - can wait for a work, and for a future that the callback itself asks for, as DDP's PowerSGD hook does; must
+#           not wait for other callbacks, nor for an incomplete future that another thread has asked for: both come
+#           after this callback
+#       * - the callback thread has asked for
+#         - the thread that ends the operation
+#         - must not wait for a work of this group, which this thread would have to drive
+#       * - is already complete
+#         - the thread that attaches it
+#         - can wait for whatever that thread can wait for
 #
 # If callbacks start collectives, give them a group of their own, because nothing orders their calls and those
 # of the program.
