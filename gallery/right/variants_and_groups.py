@@ -187,6 +187,10 @@ launch("variants_and_groups/messages.py", ranks=3)
 # .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
 #    :part: cure
 #
+# The batch returns two works, because ``supportsCoalescing`` of the frame is false. For a library with group
+# calls, such as NCCL, return true, and launch the messages together, as :doc:`/accelerators/five-steps`
+# shows.
+#
 # Three ranks use both functions with the same messages. ``one_after_another`` waits for one second at most, with
 # the timeout of ``wait`` from :doc:`timeouts-and-dead-ranks`:
 #
@@ -203,10 +207,6 @@ launch("variants_and_groups/wait_for_each_message.py", ranks=3)
 # whose sends end as soon as the data is copied hides the bug, until a message is too large for
 # the buffer. In ``store``, a send ends when its message has been received, so a test finds the bug with a
 # message of any size.
-#
-# The batch returns two works, because ``supportsCoalescing`` of the frame is false. For a library with group
-# calls, such as NCCL, return true, and launch the messages together, as :doc:`/accelerators/five-steps`
-# shows.
 #
 # Exercise
 # --------
