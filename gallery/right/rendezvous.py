@@ -245,10 +245,9 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # --------------------------------
 #
 # During a rendezvous a rank waits for others, but the other threads of its process must go on. The obvious way to wait
-# for another rank is ``get`` of the store, which waits until the key exists. With a
-# ``TCPStore``, however, a ``get`` that waits blocks all other threads that use the same store object, such as a
-# thread that creates another group. So the frame uses a connection of its own, which all groups of the process
-# share:
+# for another rank is ``get`` of the store, which waits until the key exists. With a ``TCPStore``, however, a ``get``
+# that waits blocks all other threads that use the same store object, such as a thread that creates another group. So
+# the frame uses a connection of its own, which all groups of the process share:
 #
 # .. admonition:: A connection of its own
 #    :collapsible: closed
