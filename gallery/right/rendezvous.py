@@ -29,9 +29,6 @@ through it.
    .. listing:: extension/frame/c10d_frame/include/frame/registration.hpp
       :part: create
 
-   Not every rank calls the create function for every group: :doc:`/tutorial/step-2-expose-to-python` has a table of
-   the calls.
-
 A rank that is late
 -------------------
 

@@ -65,12 +65,11 @@ dist.destroy_process_group()
 # Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
 #
-# .. admonition:: Complex and sparse tensors
+# .. admonition:: Sparse tensors
 #    :collapsible: closed
 #
-#    Two cases are special. ``all_reduce`` of Python passes a complex tensor as a view of real numbers, whereas
-#    ``reduce`` passes the complex tensor itself, as the message above shows. And an all-reduce with ``SUM`` accepts
-#    sparse tensors, for which the frame calls ``exchange``, so that each rank gets the indices and values of all.
+#    An all-reduce with ``SUM`` accepts sparse tensors, for which the frame calls ``exchange``, so that each rank gets
+#    the indices and values of all.
 #
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------
