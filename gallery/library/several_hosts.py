@@ -16,28 +16,11 @@ other code with other bugs, which a test suite on one host never runs. For examp
 returns. So let your tests take both ways. To send everything through the network, set ``MPIR_CVAR_NOLOCAL=1`` before
 the first group is created. For UCX, set ``UCX_TLS=tcp,self``.
 
-You must also decide which network your users get. MPICH can use several, and the one that it would choose by itself
-may not exist on their hosts. So unless the environment names another, the extension takes the one that works
-everywhere: TCP, through the library libfabric. Users name the network interface with the option ``interface`` of
-their first group, because that group starts MPI. The extension passes both to MPI in these variables:
-
-.. list-table::
-   :header-rows: 1
-
-   * - name
-     - what it is
-   * - ``MPIR_CVAR_CH4_NETMOD``
-     - the network module of MPICH; ``ofi`` is libfabric
-   * - ``FI_PROVIDER``
-     - the provider of libfabric; ``tcp`` uses sockets
-   * - ``FI_TCP_IFACE``
-     - the network interface of the provider ``tcp``
-
-.. listing:: extension/mpi_collectives/src/world.hpp
-   :part: network
-
 Two hosts on one machine
 ------------------------
+
+With these variables, the ranks still share the name, the interfaces and the processes of one host. So test on two
+hosts, too, which one machine can simulate.
 
 Linux can give a process its own network, host name, process ids and ``/dev/shm``, each in a *namespace*.
 Containers are made of namespaces, and two sets of them behave like two hosts: ranks in different sets see neither
@@ -65,30 +48,91 @@ run_program("several_hosts/two_hosts.py")
 # ``ip`` of iproute2, and root or user namespaces. Each host has the interface ``eth0``: make your
 # library use it, perhaps through a variable, and choose TCP, because a simulated host has no RDMA.
 #
-# Speed over memory and network
-# -----------------------------
+# The network that your users get
+# -------------------------------
 #
-# To choose a library, measure it on each network that your users have. ``make bench-backend BACKEND=mpich`` does
-# this for ``mpich`` and gloo, as :doc:`/communicate/measure` explains: over shared memory, where it also measures
-# ``shm``, over TCP, and between two simulated hosts. The build of this site measures nothing, so the drawing
-# shows the result that was accepted last:
+# You must also decide which network your users get. MPICH can use several, and the one that it would choose by itself
+# may not exist on their hosts. So unless the environment names another, the extension takes the one that works
+# everywhere: TCP, through the library libfabric. Users name the network interface with the option ``interface`` of
+# their first group, because that group starts MPI. The extension passes both to MPI in these variables:
 #
-# .. diagram:: library/several_hosts/measured
+# .. list-table::
+#    :header-rows: 1
 #
-# The file ``extension/measurements_of_mpich.csv`` names the machine and has all cases.
+#    * - name
+#      - what it is
+#    * - ``MPIR_CVAR_CH4_NETMOD``
+#      - the network module of MPICH; ``ofi`` is libfabric
+#    * - ``FI_PROVIDER``
+#      - the provider of libfabric; ``tcp`` uses sockets
+#    * - ``FI_TCP_IFACE``
+#      - the network interface of the provider ``tcp``
 #
-# In the drawing, the median of ``mpich`` is below that of gloo at every size. Small collectives are fast because
-# the thread of the library looks for an answer again and again, whereas the threads of gloo sleep. In return, that
-# thread takes time from the program while a call is open.
+# .. listing:: extension/mpi_collectives/src/world.hpp
+#    :part: network
 #
-# In the file, gloo is ahead in one collective, on four ranks over TCP, and in about half of the cases with
-# messages. A message needs a second step if it is longer than 8 KiB, as :doc:`groups-and-tags` explains.
+# A host often has more than one network: one for its users and a faster one for the ranks. Each library that
+# takes part chooses for itself, so a job that hangs while it connects often has one library on the wrong
+# network. These are the places to choose:
 #
-# A virtual switch moves the packets of the simulated hosts in memory. So the times show what the software
-# costs, and not the speed of a network.
+# .. admonition:: For reference: the interface of each library
+#    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - Library
+#         - Choice of the interface
+#       * - the ``mpich`` backend
+#         - ``Options.interface``, or ``FI_TCP_IFACE``
+#       * - Gloo
+#         - ``GLOO_SOCKET_IFNAME``
+#       * - NCCL
+#         - ``NCCL_IB_HCA`` for RDMA, ``NCCL_SOCKET_IFNAME`` for sockets
+#       * - UCX
+#         - ``UCX_NET_DEVICES``
+#       * - the store
+#         - the address in ``--master-addr`` or ``--rdzv-endpoint``
+#
+# If an interface does not exist, MPICH says so in its own words, and on some ranks only. So the extension
+# looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
+#
+# .. listing:: gallery/library/several_hosts/no_such_interface.py
+#    :start-at: for interface in
+#    :end-before: dist.destroy_process_group
+
+launch("several_hosts/no_such_interface.py", ranks=2)
+
+# %%
+# With ``fast0``, both ranks raise an error that names the interface and each rank that lacks it. MPI has not started
+# by then, so the next group can still choose another interface.
+#
+# .. admonition:: Speed over memory and network
+#    :collapsible: closed
+#
+#    To choose a library, measure it on each network that your users have. ``make bench-backend BACKEND=mpich`` does
+#    this for ``mpich`` and gloo, as :doc:`/communicate/measure` explains: over shared memory, where it also measures
+#    ``shm``, over TCP, and between two simulated hosts. The build of this site measures nothing, so the drawing
+#    shows the result that was accepted last:
+#
+#    .. diagram:: library/several_hosts/measured
+#
+#    The file ``extension/measurements_of_mpich.csv`` names the machine and has all cases.
+#
+#    In the drawing, the median of ``mpich`` is below that of gloo at every size. Small collectives are fast because
+#    the thread of the library looks for an answer again and again, whereas the threads of gloo sleep. In return, that
+#    thread takes time from the program while a call is open.
+#
+#    In the file, gloo is ahead in one collective, on four ranks over TCP, and in about half of the cases with
+#    messages. A message needs a second step if it is longer than 8 KiB, as :doc:`groups-and-tags` explains.
+#
+#    A virtual switch moves the packets of the simulated hosts in memory. So the times show what the software
+#    costs, and not the speed of a network.
 #
 # Bug: a library that is found on one machine only
 # ------------------------------------------------
+#
+# So far, every rank has imported the extension. On another machine, even the import can fail.
 #
 # The compiler needs the path of the library to link the extension, and the dynamic loader needs it again in each
 # process that imports the extension. ``library_dirs`` and ``libraries`` in ``setup.py`` tell the compiler alone. The
@@ -119,50 +163,15 @@ run_program("several_hosts/find_the_library.py")
 # which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized. The option
 # ``--exclude libmpi.so.12`` keeps it out.
 #
-# For other libraries, the run path and the option differ:
+# .. admonition:: For reference: the run path of other libraries
+#    :collapsible: closed
 #
-# - For the wheel ``libucx-cu12`` of UCX, the run path is ``$ORIGIN/../libucx/lib``, and the option is
-#   ``--exclude 'libuc*'``.
-# - If pip does not install your library, the run path is the library's absolute folder. Exclude the library in the
-#   same way, and name in your README the versions that you support.
+#    - For the wheel ``libucx-cu12`` of UCX, the run path is ``$ORIGIN/../libucx/lib``, and the option is
+#      ``--exclude 'libuc*'``.
+#    - If pip does not install your library, the run path is the library's absolute folder. Exclude the library in the
+#      same way, and name in your README the versions that you support.
 #
 # :doc:`/communicate/ship-it` has the rest of the release.
-#
-# Several interfaces
-# ------------------
-#
-# A host often has more than one network: one for its users and a faster one for the ranks. Each library that
-# takes part chooses for itself, so a job that hangs while it connects often has one library on the wrong
-# network. These are the places to choose:
-#
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - Library
-#      - Choice of the interface
-#    * - the ``mpich`` backend
-#      - ``Options.interface``, or ``FI_TCP_IFACE``
-#    * - Gloo
-#      - ``GLOO_SOCKET_IFNAME``
-#    * - NCCL
-#      - ``NCCL_IB_HCA`` for RDMA, ``NCCL_SOCKET_IFNAME`` for sockets
-#    * - UCX
-#      - ``UCX_NET_DEVICES``
-#    * - the store
-#      - the address in ``--master-addr`` or ``--rdzv-endpoint``
-#
-# If an interface does not exist, MPICH says so in its own words, and on some ranks only. So the extension
-# looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
-#
-# .. listing:: gallery/library/several_hosts/no_such_interface.py
-#    :start-at: for interface in
-#    :end-before: dist.destroy_process_group
-
-launch("several_hosts/no_such_interface.py", ranks=2)
-
-# %%
-# With ``fast0``, both ranks raise an error that names the interface and each rank that lacks it. MPI has not started
-# by then, so the next group can still choose another interface.
 #
 # .. admonition:: After this page you have decided
 #
