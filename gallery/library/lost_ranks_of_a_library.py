@@ -43,6 +43,9 @@ A rank that computes for long must not seem dead, so a separate thread counts up
 thread makes all calls of the store, because a store whose host is down does not answer. A thread that waited for the
 answer would not notice that the deadline of its operation has passed.
 
+One reason on every rank
+------------------------
+
 The rank that finds a failure adds the reason to the list ``news`` in the store, so that the others raise the same
 reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a second
 otherwise.
@@ -80,6 +83,9 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Over shared memory and over the network, the errors are the same. They name the rank that was killed or has left,
 # with the reason. The stopped rank is noticed at the deadline, as one that has not called the barrier.
 #
+# The watch in your transport
+# ---------------------------
+#
 # Your transport has to create the watch, to pass on to it what the frame asks, and to end it in ``leave``, which is
 # shown further below. This is how the transport of ``mpich`` does it:
 #
@@ -114,6 +120,30 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So the
 # threads that wait for operations enforce the deadlines, and none of them calls MPI, as :doc:`which-thread-calls`
 # shows.
+#
+# A library that ends the process
+# -------------------------------
+#
+# A library may also end the process, and then the program cannot say why. The backend asks MPI to return errors,
+# but MPICH marks some as fatal, such as a connection that breaks in the middle of a transfer, and calls ``exit``.
+# So the backend puts a function of its own in the place of ``exit``, which stops the thread of MPI forever. Other
+# threads then end the operations with an error:
+#
+# .. admonition:: ``Exits``
+#    :collapsible: closed
+#
+#    The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``.
+#    At a fatal error, MPICH also asks the other ranks of the communicator to end. The backend replaces the entry
+#    for ``exit`` in the global offset table (GOT) of ``libmpi``. The new function notes the reason. If the watch
+#    names no lost rank within the heartbeat and one more second, operations end with this reason.
+#
+#    .. not-executed::
+#       :partly:
+#
+#       No sample has such an error. A test of the backend lets a rank call ``MPI_Abort``.
+#
+#       .. listing:: extension/mpi_collectives/src/exits.hpp
+#          :part: exits
 #
 # What a failed operation leaves behind
 # -------------------------------------
@@ -162,76 +192,54 @@ assert output[1] == ""
 # A failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So let
 # ``torchrun --max-restarts`` start all ranks again as new processes, as :doc:`/overview/elastic` shows.
 #
-# A library may also end the process, and then the program cannot say why. The backend asks MPI to return errors,
-# but MPICH marks some as fatal, such as a connection that breaks in the middle of a transfer, and calls ``exit``.
-# So the backend puts a function of its own in the place of ``exit``, which stops the thread of MPI forever. Other
-# threads then end the operations with an error:
+# Open MPI and NCCL can make a communicator of the survivors. For PyTorch to continue with them, a backend must also
+# override ``shrink``, which ``dist.shrink_group`` calls, and return true in ``supportsShrinking``; otherwise the ranks
+# start again, as with MPICH.
 #
-# .. admonition:: ``Exits``
+# .. admonition:: Open MPI with ULFM
 #    :collapsible: closed
 #
-#    The backend sets ``MPI_ERRORS_RETURN`` for its communicators, for ``MPI_COMM_WORLD`` and for ``MPI_COMM_SELF``.
-#    At a fatal error, MPICH also asks the other ranks of the communicator to end. The backend replaces the entry
-#    for ``exit`` in the global offset table (GOT) of ``libmpi``. The new function notes the reason. If the watch
-#    names no lost rank within the heartbeat and one more second, operations end with this reason.
+#    In Open MPI 5, with the extension ULFM (User-Level Failure Mitigation), a call that needs a dead rank returns
+#    an error. The rank that gets it calls ``MPIX_Comm_revoke``, which ends the calls of the others, and the survivors
+#    make a communicator of their own with ``MPIX_Comm_shrink``.
 #
 #    .. not-executed::
-#       :partly:
 #
-#       No sample has such an error. A test of the backend lets a rank call ``MPI_Abort``.
-#
-#       .. listing:: extension/mpi_collectives/src/exits.hpp
-#          :part: exits
-#
-# Open MPI with ULFM
-# ------------------
-#
-# In Open MPI 5, with the extension ULFM (User-Level Failure Mitigation), a call that needs a dead rank returns
-# an error. The rank that gets it calls ``MPIX_Comm_revoke``, which ends the calls of the others, and the survivors
-# make a communicator of their own with ``MPIX_Comm_shrink``.
-#
-# .. not-executed::
-#
-#    Open MPI cannot be installed beside MPICH in one environment. The program was run by hand with Open MPI
-#    5.0.11, on two cores.
-#
-#    .. admonition:: A communicator of the survivors
-#       :collapsible: closed
+#       Open MPI cannot be installed beside MPICH in one environment. The program was run by hand with Open MPI
+#       5.0.11, on two cores.
 #
 #       .. listing:: gallery/library/lost_ranks_of_a_library/survivors.cpp
 #          :part: survive
 #
-#    .. listing:: gallery/library/lost_ranks_of_a_library/survivors.txt
+#       .. listing:: gallery/library/lost_ranks_of_a_library/survivors.txt
 #
-# After rank 2 is killed, the survivors go on; in 20 runs, each had the error within 0.1 seconds. After rank 2 is
-# stopped, no call returns an error within two seconds, because a stopped rank is not dead. So the backend must still
-# enforce the deadlines, also because ``MPI_Finalize`` of the survivors did not return in five of the 20 runs.
+#    After rank 2 is killed, the survivors go on; in 20 runs, each had the error within 0.1 seconds. After rank 2 is
+#    stopped, no call returns an error within two seconds, because a stopped rank is not dead. So the backend must still
+#    enforce the deadlines, also because ``MPI_Finalize`` of the survivors did not return in five of the 20 runs.
 #
-# For PyTorch to continue with the survivors, a backend must also override ``shrink``, which ``dist.shrink_group``
-# calls, and return true in ``supportsShrinking``; otherwise the ranks start again, as with MPICH. ULFM also needs
-# Open MPI's launcher with ``--with-ft ulfm``: without it, ``mpirun`` ends all ranks when one dies.
+#    ULFM also needs Open MPI's launcher with ``--with-ft ulfm``: without it, ``mpirun`` ends all ranks when one dies.
 #
-# Other libraries
-# ---------------
+# .. admonition:: For reference: dead ranks with NCCL, UCX and libfabric
+#    :collapsible: closed
 #
-# .. list-table::
-#    :header-rows: 1
+#    .. list-table::
+#       :header-rows: 1
 #
-#    * - library
-#      - dead ranks, and operations in progress
-#    * - NCCL 2.30
-#      - Poll ``ncclCommGetAsyncError``; ``ncclCommAbort`` also ends operations on the device.
-#        ``ncclCommRevoke`` stops them but keeps the communicator, from which ``ncclCommShrink`` makes one
-#        without the dead ranks. PyTorch's own backend polls in a watchdog thread, which also enforces the
-#        deadlines.
-#    * - UCX
-#      - With ``UCP_ERR_HANDLING_MODE_PEER``, sends end, with an error if need be, and the ``err_handler``
-#        of the endpoint is called when the transport notices a failure. Shared memory does not notice one
-#        unless ``UCX_MM_ERROR_HANDLING=y``, so by default such endpoints use TCP also within a host. If
-#        you use ``Watch``, ``UCP_ERR_HANDLING_MODE_NONE`` is enough.
-#    * - libfabric
-#      - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
-#        Which failures are noticed, and when, depends on the provider.
+#       * - library
+#         - dead ranks, and operations in progress
+#       * - NCCL 2.30
+#         - Poll ``ncclCommGetAsyncError``; ``ncclCommAbort`` also ends operations on the device.
+#           ``ncclCommRevoke`` stops them but keeps the communicator, from which ``ncclCommShrink`` makes one
+#           without the dead ranks. PyTorch's own backend polls in a watchdog thread, which also enforces the
+#           deadlines.
+#       * - UCX
+#         - With ``UCP_ERR_HANDLING_MODE_PEER``, sends end, with an error if need be, and the ``err_handler``
+#           of the endpoint is called when the transport notices a failure. Shared memory does not notice one
+#           unless ``UCX_MM_ERROR_HANDLING=y``, so by default such endpoints use TCP also within a host. If
+#           you use ``Watch``, ``UCP_ERR_HANDLING_MODE_NONE`` is enough.
+#       * - libfabric
+#         - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
+#           Which failures are noticed, and when, depends on the provider.
 #
 # .. admonition:: Where to abort the operations of a library
 #    :collapsible: closed
@@ -249,5 +257,5 @@ assert output[1] == ""
 #    - how a rank leaves a group without failing the operations of the others;
 #    - whether all ranks start again after a failure, or the survivors go on.
 #
-# Not run here: these libraries, for which the table follows their headers and documentation, and heartbeats,
+# Not run here: the libraries of the table, which follows their headers and documentation, and heartbeats,
 # which the tests of the backend run between two simulated hosts.

@@ -28,20 +28,6 @@ header, *rows = [line.split("\t") for line in output[0].splitlines()]
 show_table(header, rows)
 
 # %%
-# For MPI, ``AVG`` and ``PREMUL_SUM`` are sums. The frame multiplies by the factor of ``PREMUL_SUM`` before it calls
-# the transport, and the transport divides the inputs of ``AVG`` before MPI adds them:
-#
-# .. admonition:: The inputs of ``AVG``
-#    :collapsible: closed
-#
-#    For ``AVG``, ``op.reduce`` divides an input that it gets as the only source, so the transport calls it with each
-#    input. Unless the call is in place, the transport divides a copy, so that the inputs of the program do not
-#    change.
-#
-#    .. listing:: extension/mpi_collectives/src/calls.hpp
-#       :start-at: const bool divides
-#       :end-before: void post
-#
 # The pairs that MPI lacks fall into two classes:
 #
 # - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has
@@ -51,29 +37,6 @@ show_table(header, rows)
 # - *The result depends on the order.* The minimum or maximum of a number and NaN is the second of the two in
 #   MPICH. Neither MPI nor c10d has a rule for NaN, as :doc:`/right/tensors-of-every-kind` explains, but the
 #   docstring of ``all_reduce`` promises the same bits on all ranks.
-#
-# A user-defined operation
-# ------------------------
-#
-# If a library accepts functions, your function can take the place of the missing operation, and the library keeps
-# its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a count and a
-# datatype only, so the function learns neither the operation nor, since MPI lacks the type, the dtype.
-#
-# A function for each pair would work, but there would be dozens of them. Instead, the backend creates a datatype
-# for the call and gives it an attribute, which points to the operation of the frame. When MPI calls the function,
-# the function finds the frame's own ``combine`` in this attribute:
-#
-# .. diagram:: library/types_and_reductions/diagram
-#
-# .. admonition:: ``Reduction``
-#    :collapsible: closed
-#
-#    The datatype is as long as one element, so MPI never splits an element when it divides the data among the
-#    ranks. ``combine`` does not divide for ``AVG``, because MPI calls it for one pair of arrays after another, and
-#    all of them have been divided before.
-#
-#    .. listing:: extension/mpi_collectives/src/types.hpp
-#       :part: reduction
 #
 # Bug: an operation that has the same name
 # ----------------------------------------
@@ -104,6 +67,29 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # The fix is to send ``MIN`` and ``MAX`` of floats to the frame's function, which returns NaN in both orders. A
 # library whose ranks always agree needs no such fix.
 #
+# A user-defined operation
+# ------------------------
+#
+# If a library accepts functions, your function can take the place of the missing operation, and the library keeps
+# its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a count and a
+# datatype only, so the function learns neither the operation nor, since MPI lacks the type, the dtype.
+#
+# A function for each pair would work, but there would be dozens of them. Instead, the backend creates a datatype
+# for the call and gives it an attribute, which points to the operation of the frame. When MPI calls the function,
+# the function finds the frame's own ``combine`` in this attribute:
+#
+# .. diagram:: library/types_and_reductions/diagram
+#
+# .. admonition:: ``Reduction``
+#    :collapsible: closed
+#
+#    The datatype is as long as one element, so MPI never splits an element when it divides the data among the
+#    ranks. ``combine`` does not divide for ``AVG``, because MPI calls it for one pair of arrays after another, and
+#    all of them have been divided before.
+#
+#    .. listing:: extension/mpi_collectives/src/types.hpp
+#       :part: reduction
+#
 # Order and rounding
 # ------------------
 #
@@ -119,6 +105,20 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 #
 # Sums of ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms are always reduced in the frame, because with
 # two or three bits after the leading one, each rounding is a large error.
+#
+# For MPI, ``AVG`` and ``PREMUL_SUM`` are sums. The frame multiplies by the factor of ``PREMUL_SUM`` before it calls
+# the transport, and the transport divides the inputs of ``AVG`` before MPI adds them:
+#
+# .. admonition:: The inputs of ``AVG``
+#    :collapsible: closed
+#
+#    For ``AVG``, ``op.reduce`` divides an input that it gets as the only source, so the transport calls it with each
+#    input. Unless the call is in place, the transport divides a copy, so that the inputs of the program do not
+#    change.
+#
+#    .. listing:: extension/mpi_collectives/src/calls.hpp
+#       :start-at: const bool divides
+#       :end-before: void post
 #
 # On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``. It also averages 30,000 in ``float16``, with
 # ``mpich`` and with gloo:
@@ -150,26 +150,29 @@ assert output == output[:1] * 4
 # Other libraries
 # ---------------
 #
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - library
-#      - what it reduces
-#    * - NCCL 2.30
-#      - ``ncclFloat16``, ``ncclBfloat16``, ``ncclFloat8e4m3`` and ``ncclFloat8e5m2``; ``ncclAvg``;
-#        ``ncclRedOpCreatePreMulSum`` for ``PREMUL_SUM``. It has no complex types, no integers of 16 bits,
-#        no bit operations and no user-defined functions.
-#    * - UCX
-#      - nothing: it moves bytes. UCC, which can use UCX, has collectives with reductions.
-#    * - libfabric
-#      - ``fi_allreduce``, where the provider has it. ``fi_query_collective`` says whether it does, for a dtype
-#        and an operation.
-#
 # If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
 # own. If a library has collectives but lacks a pair and takes no functions, gather with it and call ``op.reduce``.
 # An error is the last resort, because a transport can only raise it after the call has begun, which ends the group.
 # On a device, ``op.reduce`` cannot read the memory: gather, and reduce with operators of the device in the stream
 # of the communication, or refuse before the launch, as ``simccl`` of :doc:`/accelerators/five-steps` does.
+#
+# .. admonition:: For reference: the reductions of NCCL, UCX and libfabric
+#    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - library
+#         - what it reduces
+#       * - NCCL 2.30
+#         - ``ncclFloat16``, ``ncclBfloat16``, ``ncclFloat8e4m3`` and ``ncclFloat8e5m2``; ``ncclAvg``;
+#           ``ncclRedOpCreatePreMulSum`` for ``PREMUL_SUM``. It has no complex types, no integers of 16 bits,
+#           no bit operations and no user-defined functions.
+#       * - UCX
+#         - nothing: it moves bytes. UCC, which can use UCX, has collectives with reductions.
+#       * - libfabric
+#         - ``fi_allreduce``, where the provider has it. ``fi_query_collective`` says whether it does, for a dtype
+#           and an operation.
 #
 # .. admonition:: After this page you have decided
 #
