@@ -41,6 +41,16 @@ can start its default group again in another order, so each rank tells the other
 :doc:`start-a-library` explains. The list of members has the order of the group, so MPI and PyTorch number its ranks
 alike, and no later call has to translate.
 
+.. admonition:: The end of a communicator
+   :collapsible: closed
+
+   A library has a limited number of communicators, and a long program may create and destroy many groups. So
+   the backend frees a communicator in the last steps of its group, in ``leave`` of :doc:`lost-ranks-of-a-library`.
+   It does so only after a barrier of all ranks, because MPI may still need this rank to deliver what another
+   one waits for. After a failure, or if the barrier does not end within a quarter of a second, the backend
+   keeps the communicator, because requests may still use it. With NCCL and its relatives, destroy it after the
+   barrier, and abort it after a failure.
+
 Why messages of two groups never mix
 ------------------------------------
 
@@ -146,6 +156,11 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
 #
+# Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may
+# end as soon as MPI has copied the data. Then a program in which all ranks send before they receive works
+# with small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
+# :doc:`/right/variants-and-groups` demonstrates.
+#
 # If the sizes differ, the receiver sees it in the note, and its error names both sizes. There is one exception: if a
 # short message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of a
 # short message learns of neither error from MPI, which says only that the matching receive has begun.
@@ -164,47 +179,40 @@ launch("groups_and_tags/errors.py", ranks=2)
 # The program shortens the errors. The second send has returned, although the group is broken from then on:
 # the receiver announces its error, and later operations of both ranks raise it.
 #
-# Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may
-# end as soon as MPI has copied the data. Then a program in which all ranks send before they receive works
-# with small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
-# :doc:`/right/variants-and-groups` demonstrates.
-#
-# The end of a communicator
-# -------------------------
-#
-# A library has a limited number of communicators, and a long program may create and destroy many groups. So
-# the backend frees a communicator in the last steps of its group, in ``leave`` of :doc:`lost-ranks-of-a-library`.
-# It does so only after a barrier of all ranks, because MPI may still need this rank to deliver what another
-# one waits for. After a failure, or if the barrier does not end within a quarter of a second, the backend
-# keeps the communicator, because requests may still use it. With NCCL and its relatives, destroy it after the
-# barrier, and abort it after a failure.
-#
 # Other libraries
 # ---------------
 #
-# .. list-table::
-#    :header-rows: 1
+# UCX and libfabric have no groups, but tags of 64 bits. So choose a number for each group, and make it a part of the
+# tag. All members must use the same number, and no rank may use it for two groups. A hash of the group's name can
+# collide. MPICH lets the members exchange which numbers are free on each, and takes one that is free on all; the keys
+# of the group can carry that, too.
 #
-#    * - library
-#      - groups
-#      - tags
-#    * - MPI 3
-#      - ``MPI_Comm_create_group``, with a parent, and with a number in place of the name
-#      - as in MPI 4
-#    * - NCCL and its relatives
-#      - a new unique id for each group, or ``ncclCommSplit``, which all ranks of the old communicator call;
-#        those outside pass ``NCCL_SPLIT_NOCOLOR``
-#      - ``ncclSend`` and ``ncclRecv`` have none
-#    * - UCX
-#      - none: a worker receives from all its endpoints
-#      - 64 bits, and a mask of those that must match. Put group, sender and tag into them, as MPICH does when
-#        it uses UCX; a receive from any rank leaves the sender out of the mask. A receive
-#        that is done at once does not call its callback; ``recv_info.tag_info`` of its parameters says whose
-#        message it got, since UCX 1.16. Before, set ``UCP_OP_ATTR_FLAG_NO_IMM_CMPL``, so that there is always a
-#        request, and ask ``ucp_tag_recv_request_test``
-#    * - libfabric
-#      - none: an endpoint receives from all addresses
-#      - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
+# .. admonition:: For reference: groups and tags of other libraries
+#    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - library
+#         - groups
+#         - tags
+#       * - MPI 3
+#         - ``MPI_Comm_create_group``, with a parent, and with a number in place of the name
+#         - as in MPI 4
+#       * - NCCL and its relatives
+#         - a new unique id for each group, or ``ncclCommSplit``, which all ranks of the old communicator call;
+#           those outside pass ``NCCL_SPLIT_NOCOLOR``
+#         - ``ncclSend`` and ``ncclRecv`` have none
+#       * - UCX
+#         - none: a worker receives from all its endpoints
+#         - 64 bits, and a mask of those that must match. Put group, sender and tag into them, as MPICH does when
+#           it uses UCX; a receive from any rank leaves the sender out of the mask. A receive
+#           that is done at once does not call its callback; ``recv_info.tag_info`` of its parameters says whose
+#           message it got, since UCX 1.16. Before, set ``UCP_OP_ATTR_FLAG_NO_IMM_CMPL``, so that there is always a
+#           request, and ask ``ucp_tag_recv_request_test``
+#       * - libfabric
+#         - none: an endpoint receives from all addresses
+#         - 64 bits, and a mask of those to ignore, so its bits have the opposite meaning
 #
 # .. admonition:: A library without messages
 #    :collapsible: closed
@@ -213,10 +221,6 @@ launch("groups_and_tags/errors.py", ranks=2)
 #    which comes with the frame, and leave ``send`` and ``receive`` to it. ``can_block`` must then stay true. If you
 #    use the frame's ``Watch`` (:doc:`lost-ranks-of-a-library`), also override ``failure``, ``lost``, ``announce``
 #    and ``leave``, because ``StoreTransport`` and ``Watch`` use the same keys.
-#
-# With UCX and libfabric you choose the number of the group. All members must use the same number, and no rank
-# may use it for two groups. A hash of the group's name can collide. MPICH lets the members exchange which numbers are
-# free on each, and takes one that is free on all; the keys of the group can carry that, too.
 #
 # .. admonition:: After this page you have decided
 #

@@ -147,6 +147,9 @@ launch("requests_and_works/heads.py", ranks=2)
 #    distances only within one allocation, but MPICH accepts any; with another MPI, copy into one buffer. The input
 #    of ``reduce_scatter`` must lie in one piece, so the backend copies it otherwise.
 #
+# Input and output that overlap
+# -----------------------------
+#
 # MPI forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
 #
 # .. admonition:: An all-gather with each input
@@ -213,28 +216,32 @@ run_program("requests_and_works/memory_given_back.py")
 # Other libraries
 # ---------------
 #
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - library
-#      - end of an operation, and lifetime of its memory
-#    * - NCCL and its relatives
-#      - There is no request. Record a CUDA event on the stream after the collective, query it, and keep the
-#        tensors until it is complete. An all-gather may have its input in the rank's own part of the output.
-#    * - UCX
-#      - A call that is done at once returns ``NULL``, others an error or a request. Ask ``ucp_request_check_status``, or
-#        pass a callback, which UCX does not call after ``NULL``; release the request with ``ucp_request_free``.
-#        ``ucp_tag_send_sync_nbx`` is done when the receiver takes the message, as ``MPI_Issend`` is. At the end, cancel
-#        the requests that are still open, in ``cancel`` of each ``Call``, and make progress until none is. Then close each
-#        endpoint with ``ucp_ep_close_nbx``, which flushes it, and destroy the worker. If a send does not end, keep the worker.
-#    * - libfabric
-#      - You pass a context pointer, which an entry of the completion queue returns: let it point to the ``Call``,
-#        or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.
-#        ``fi_cq_readerr`` returns the entries of operations that have failed.
-#
 # UCP, the high-level API of UCX, has no collectives, and libfabric has them only if the provider has
 # ``FI_COLLECTIVE``. Otherwise, write them as steps. Both can try to cancel an operation, with
 # ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free once the library reports its end.
+#
+# .. admonition:: For reference: requests of NCCL, UCX and libfabric
+#    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - library
+#         - end of an operation, and lifetime of its memory
+#       * - NCCL and its relatives
+#         - There is no request. Record a CUDA event on the stream after the collective, query it, and keep the
+#           tensors until it is complete. An all-gather may have its input in the rank's own part of the output.
+#       * - UCX
+#         - A call that is done at once returns ``NULL``, others an error or a request. Ask
+#           ``ucp_request_check_status``, or pass a callback, which UCX does not call after ``NULL``; release the
+#           request with ``ucp_request_free``. ``ucp_tag_send_sync_nbx`` is done when the receiver takes the message,
+#           as ``MPI_Issend`` is. At the end, cancel the requests that are still open, in ``cancel`` of each ``Call``,
+#           and make progress until none is. Then close each endpoint with ``ucp_ep_close_nbx``, which flushes it,
+#           and destroy the worker. If a send does not end, keep the worker.
+#       * - libfabric
+#         - You pass a context pointer, which an entry of the completion queue returns: let it point to the ``Call``,
+#           or to a ``fi_context`` in it if the provider's mode has ``FI_CONTEXT``.
+#           ``fi_cq_readerr`` returns the entries of operations that have failed.
 #
 # .. admonition:: After this page you have decided
 #

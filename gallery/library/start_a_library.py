@@ -112,6 +112,24 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # Each rank has 3, the sum of 1 and 2, so MPI has connected the two processes. If MPI took each for the only one, the
 # ranks would still have 1 and 2.
 #
+# Bug: a barrier that is answered at once
+# ---------------------------------------
+#
+# A server that answers each line at once is simpler than one that makes ranks wait. In the next program, the
+# launcher in Python answers the barrier at once, too, while rank 1 has not started:
+#
+# .. listing:: gallery/library/start_a_library/early_barrier.py
+#    :part: mistake
+
+run_program("start_a_library/early_barrier.py")
+
+# %%
+# Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If all ranks
+# start at the same time, the bug shows only now and then.
+#
+# The fix is a barrier that counts the ranks: at ``barrier_in``, the thread of the backend increases a counter in the
+# store, and answers when the counter has reached the number of ranks.
+#
 # The process owns the library
 # ----------------------------
 #
@@ -124,6 +142,11 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #    ``Needs`` asks the host for what MPI will take, and ``Turn`` lets one group of the process connect at a time.
 #    The backend does without the sessions of MPI 4, which can start again.
 #
+#    If the host is short of something, MPI ends the process without an error of Python. So before the start, each rank
+#    checks that the host has what MPI will take: a little more than 1 MiB in ``/dev/shm`` for each rank of the host,
+#    file descriptors, address space and a thread. If something is missing, the error says what to raise
+#    (``needs.hpp``).
+#
 #    .. listing:: extension/mpi_collectives/src/world.hpp
 #       :part: world
 #
@@ -135,12 +158,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 #   the communicator exists, so the backend then removes the names that this process maps. It leaves those of
 #   a killed start, because it cannot see whether a process of another container uses them.
 # - The variables of PMI exist only during the start, because a program that the rank starts later would take
-#   them for its own. None is left in the output above.
-#
-# If the host is short of something, MPI ends the process without an error of Python. So before the start, each rank
-# checks that the host has what MPI will take: a little more than 1 MiB in ``/dev/shm`` for each rank of the host,
-# file descriptors, address space and a thread. If something is missing, the error says what to raise
-# (``needs.hpp``).
+#   them for its own. The output of the all-reduce above shows that none is left.
 #
 # If ``mpiexec`` has started the process, the variables of PMI exist already. Then the backend starts no PMI thread,
 # and only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
@@ -194,24 +212,6 @@ launch("start_a_library/first_group.py", ranks=3)
 # ``MPI cannot connect processes of different starts of it``, and the other groups go on.
 #
 # If your library connects each group anew, as with the unique ids below, neither limit exists.
-#
-# Bug: a barrier that is answered at once
-# ---------------------------------------
-#
-# A server that answers each line at once is simpler than one that makes ranks wait. In the next program, the
-# launcher in Python answers the barrier at once, too, while rank 1 has not started:
-#
-# .. listing:: gallery/library/start_a_library/early_barrier.py
-#    :part: mistake
-
-run_program("start_a_library/early_barrier.py")
-
-# %%
-# Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If all ranks
-# start at the same time, the bug shows only now and then.
-#
-# The fix is a barrier that counts the ranks: at ``barrier_in``, the thread of the backend increases a counter in the
-# store, and answers when the counter has reached the number of ranks.
 #
 # Other libraries
 # ---------------

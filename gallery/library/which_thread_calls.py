@@ -97,6 +97,12 @@ run_program("which_thread_calls/call_that_hangs.py")
 # .. admonition:: ``Library``: the thread and its jobs
 #    :collapsible: closed
 #
+#    A fork copies the memory of a process, but not its threads, so a job would wait forever. The frame therefore
+#    compares process ids, and raises an error that says how to start ranks instead.
+#
+#    When the process ends, the thread may be inside of MPI. The frame detaches it and never destroys the
+#    ``Library``, because a destructor that joined a thread that hangs would hang, too.
+#
 #    .. not-executed::
 #       :partly:
 #
@@ -138,23 +144,10 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # waits for the message of rank 1. Because the thread only tests the request for this message, it is free for the
 # first group.
 #
-# Calls that must block
-# ---------------------
-#
-# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``, which
-# connects a new group. The thread of the library executes them in ``Library::run``, whose caller waits for the end,
-# but not past the deadline of the rendezvous. At the deadline the caller raises an error. The thread, however, stays
-# in MPI, and all groups of the process stand still until MPI returns.
-#
-# To keep this rare, the frame connects a group only when all ranks have arrived, as :doc:`/right/rendezvous` shows.
-#
-# Two threads of a process may also create groups A and B at the same time. If rank 0 begins with A and rank 1 with
-# B, each waits in MPI for a call that the other one makes later. So a process of ``mpich`` creates one communicator
-# at a time, and the ranks of a group take their turns one after another, in an order that all groups share
-# (``turn.hpp``).
-#
-# The other groups of the process pause while one connects. If the communicators of your library are independent, as
-# NCCL's are, each group can have a ``Library`` of its own, which must never be destroyed.
+# MPI wants to know at its start how threads will use it. One thread makes all calls, so
+# ``MPI_THREAD_SERIALIZED`` is enough, or even ``MPI_THREAD_FUNNELED`` if this thread starts MPI. If
+# another package calls MPI, let it initialize MPI with ``MPI_THREAD_MULTIPLE``, and start the program with
+# ``mpiexec``.
 #
 # Waiting for data
 # ----------------
@@ -188,44 +181,51 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #       :start-at: // Nothing wakes this thread
 #       :end-before: // [/serve]
 #
-# Thread levels, forks and the end of the process
-# -----------------------------------------------
+# Calls that must block
+# ---------------------
 #
-# MPI wants to know at its start how threads will use it. One thread makes all calls, so
-# ``MPI_THREAD_SERIALIZED`` is enough, or even ``MPI_THREAD_FUNNELED`` if this thread starts MPI. If
-# another package calls MPI, let it initialize MPI with ``MPI_THREAD_MULTIPLE``, and start the program with
-# ``mpiexec``.
+# Some functions have no nonblocking form, such as ``MPI_Init_thread``, or ``MPI_Comm_create_from_group``, which
+# connects a new group. The thread of the library executes them in ``Library::run``, whose caller waits for the end,
+# but not past the deadline of the rendezvous. At the deadline the caller raises an error. The thread, however, stays
+# in MPI, and all groups of the process stand still until MPI returns.
 #
-# A fork copies the memory of a process, but not its threads, so a job would wait forever. The frame therefore
-# compares process ids, and raises an error that says how to start ranks instead.
+# To keep this rare, the frame connects a group only when all ranks have arrived, as :doc:`/right/rendezvous` shows.
 #
-# When the process ends, the thread may be inside of MPI. The frame detaches it and never destroys the
-# ``Library``, because a destructor that joined a thread that hangs would hang, too.
+# Two threads of a process may also create groups A and B at the same time. If rank 0 begins with A and rank 1 with
+# B, each waits in MPI for a call that the other one makes later. So a process of ``mpich`` creates one communicator
+# at a time, and the ranks of a group take their turns one after another, in an order that all groups share
+# (``turn.hpp``).
+#
+# The other groups of the process pause while one connects. If the communicators of your library are independent, as
+# NCCL's are, each group can have a ``Library`` of its own, which must never be destroyed.
 #
 # Other libraries
 # ---------------
 #
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - library
-#      - who makes progress, and how a thread can wait
-#    * - NCCL and its relatives
-#      - A collective returns when it is enqueued on a CUDA stream; the device and threads of the library do the
-#        rest. A thread of the backend polls ``ncclCommGetAsyncError``, and ``ncclCommAbort`` ends what still
-#        runs on the device.
-#    * - UCX
-#      - ``ucp_worker_progress`` must be called; by default a worker is for a single thread. With
-#        ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` gives a file descriptor to sleep on; call
-#        ``ucp_worker_arm`` before each sleep. For these, override ``progress``, ``file`` and ``arm`` of ``Library``,
-#        which makes progress also while no call is open, because sends may still be queued.
-#    * - libfabric
-#      - ``fi_cq_read`` returns at once, ``fi_cq_sread`` waits with a timeout. A completion queue that was opened
-#        with ``FI_WAIT_FD`` has a file descriptor; call ``fi_trywait`` before each sleep on it.
-#
-# With a file descriptor, the thread needs no naps: it polls the descriptor together with an ``eventfd``
-# that each new job signals. The class for this, ``FileBell`` in ``file_bell.hpp``, also lets the threads of a
+# UCX and libfabric can give the thread a file descriptor to sleep on. Then it needs no naps: it polls the descriptor
+# together with an ``eventfd`` that each new job signals. The class for this, ``FileBell`` in ``file_bell.hpp``, also lets the threads of a
 # transport over sockets sleep.
+#
+# .. admonition:: For reference: progress in NCCL, UCX and libfabric
+#    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - library
+#         - who makes progress, and how a thread can wait
+#       * - NCCL and its relatives
+#         - A collective returns when it is enqueued on a CUDA stream; the device and threads of the library do the
+#           rest. A thread of the backend polls ``ncclCommGetAsyncError``, and ``ncclCommAbort`` ends what still
+#           runs on the device.
+#       * - UCX
+#         - ``ucp_worker_progress`` must be called; by default a worker is for a single thread. With
+#           ``UCP_FEATURE_WAKEUP``, ``ucp_worker_get_efd`` gives a file descriptor to sleep on; call
+#           ``ucp_worker_arm`` before each sleep. For these, override ``progress``, ``file`` and ``arm`` of
+#           ``Library``, which makes progress also while no call is open, because sends may still be queued.
+#       * - libfabric
+#         - ``fi_cq_read`` returns at once, ``fi_cq_sread`` waits with a timeout. A completion queue that was opened
+#           with ``FI_WAIT_FD`` has a file descriptor; call ``fi_trywait`` before each sleep on it.
 #
 # .. admonition:: After this page you have decided
 #
