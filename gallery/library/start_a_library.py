@@ -160,6 +160,9 @@ run_program("start_a_library/early_barrier.py")
 # - The variables of PMI exist only during the start, because a program that the rank starts later would take
 #   them for its own. The output of the all-reduce above shows that none is left.
 #
+# Another launcher, or another package
+# ------------------------------------
+#
 # If ``mpiexec`` has started the process, the variables of PMI exist already. Then the backend starts no PMI thread,
 # and only checks that MPI and PyTorch number the ranks alike. So the same extension runs under both launchers:
 #

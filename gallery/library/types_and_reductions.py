@@ -90,13 +90,13 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/types.hpp
 #       :part: reduction
 #
-# Order and rounding
-# ------------------
-#
 # All ranks must get the same bits, but MPI may combine the ranks in any order, because the backend creates its
 # operation as commutative. As in the bug above, two ranks may then combine the same two arrays in opposite order. So
 # the function must return the same bits for both orders. A sum of two floats meets that condition, whereas a sum of
 # three depends on the order, because each addition rounds.
+#
+# How often a sum is rounded
+# --------------------------
 #
 # You also decide how often a sum is rounded. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
 # once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is rounded.
