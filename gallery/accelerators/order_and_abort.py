@@ -9,8 +9,8 @@ collective does not end, and how it frees a device that waits in vain.
 
 .. diagram:: accelerators/order_and_abort/diagram
 
-A stream for each group
------------------------
+Deadlocks that streams of a group prevent
+-----------------------------------------
 
 The ranks of a group must call its collectives in the same order, because only the order says which calls belong
 together. Between two groups, the backend decides what it demands. If both groups share a stream, their calls have one
@@ -18,7 +18,8 @@ order on the device, so the ranks must agree on that order, too. To spare progra
 group has streams of its own**.
 
 In the next worker, the ranks use two groups in opposite orders: first with the rule kept, then with the rule broken,
-so that both groups share a stream. The groups have a timeout of one second:
+so that both groups share a stream. The groups have a timeout of one second. When it has expired, the *watchdog*, a
+thread of the backend, fails the call:
 
 .. listing:: gallery/accelerators/order_and_abort/group_stream.py
    :part: program
@@ -38,8 +39,8 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # Before your backend promises that groups need no common order, find out whether your device can always run two
 # collectives at once. :doc:`to-hardware` says why some cannot.
 #
-# What the program must order
-# ---------------------------
+# Deadlocks that only the program can prevent
+# -------------------------------------------
 #
 # Separate streams do not help if the program calls ``wait`` between the two calls. In this worker, all groups keep
 # the rule, and the ranks wait after each call. They call first in one order, for which the program prints ``kept``,
@@ -53,14 +54,14 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # %%
 # After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits
 # for the program's stream. So the second call depends on the first. The backend cannot know whether the program
-# wants that, so only the program can fix it: all ranks call in one order, or they wait later. For the same reason,
-# two threads that use a group each should not share the default stream.
+# wants that, so only the program can fix it: all ranks call in one order, or they wait later.
 #
-# The watchdog
-# ------------
+# How the watchdog notices a deadlock
+# -----------------------------------
 #
-# A host that does not wait would never learn of a deadlock. So each group has a *watchdog*, a thread that checks the
-# calls every 50 ms. Its code uses these names:
+# A host that does not wait would never learn of a deadlock. So the watchdog of each group checks the calls every 50 ms.
+# The clock of a call starts when the watchdog sees that the call has begun. A call that is queued behind slow ones is
+# therefore not late. The code uses these names:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -70,8 +71,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 #    * - ``launches_``
 #      - the calls of the group that it watches; each has its timeout and its error
 #    * - ``late``
-#      - whether a call has run longer than its timeout; the clock starts when the watchdog sees that it has begun, so
-#        a call that is queued behind slow ones is not late
+#      - whether a call has run longer than its timeout
 #    * - ``async_error``
 #      - the error that the library has noticed, or an empty text
 #    * - ``failure_``
@@ -88,18 +88,21 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 #       :start-at: void watch() {
 #       :end-before: std::string look() {
 #
-# The watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang.
-# After the first error it fails all open calls of the group, warns, and aborts the library:
+# After the first error, the watchdog fails all open calls of the group, warns, and aborts the library:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
 #    :part: fail
 #
-# Errors that come late
-# ---------------------
+# The watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang.
 #
-# Some errors are visible only to the library, and only when its task runs in the stream, as :doc:`five-steps` shows.
-# By then the call has returned, so such an error is called *asynchronous*. In the next worker, the ranks reduce
-# tensors of different sizes. The library, here the one named ``store``, compares the sizes and finds the error:
+# How a program learns of a late error
+# ------------------------------------
+#
+# Besides the clock, the watchdog asks the library, because some errors are visible only there, and only when the task
+# of the call runs in the stream. By then the call has returned, so such an error is called *asynchronous*.
+#
+# In the next worker, the ranks reduce tensors of different sizes. The library is ``store``, the backend of
+# :doc:`/right/smallest-backend`, which compares the sizes and finds the error:
 #
 # .. listing:: gallery/accelerators/order_and_abort/late_error.py
 #    :start-at: work = dist.all_reduce(
@@ -118,8 +121,8 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # The output says ``completed: True`` although the task has failed: the stream goes on after such a task, because
 # otherwise all streams that wait for its end event would stand still.
 #
-# Abort
-# -----
+# An abort that frees the stream
+# ------------------------------
 #
 # An abort must free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a
 # task of the library, which only the library can end. The last worker aborts a call that rank 1 never makes,
@@ -140,41 +143,32 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # So before you choose a library, find out what ends a call whose peer is dead. If nothing does, only a short timeout
 # or the end of the process remains.
 #
-# The normal end of a group is ``shutdown``. It waits for calls that other ranks still need, up to the timeout, and
-# then lets go of the memory:
-#
 # .. admonition:: ``shutdown`` and ``abort``
 #    :collapsible: closed
+#
+#    The normal end of a group is ``shutdown``. It waits for calls that other ranks still need, up to the timeout, and
+#    then lets go of the memory:
 #
 #    .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #       :part: end
 #
-# NCCL's backend
-# --------------
+# .. admonition:: NCCL's backend
+#    :collapsible: closed
 #
-# NCCL's backend demands more of programs, although its groups have streams of their own, too: the documentation of
-# ``new_group`` says that with several groups the user "must ensure a globally consistent execution order of
-# collectives across ranks".
+#    NCCL's backend demands more of programs, although its groups have streams of their own, too: the documentation of
+#    ``new_group`` says that with several groups the user "must ensure a globally consistent execution order of
+#    collectives across ranks".
 #
-# According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, the watchdog is a thread because the backend "can't rely
-# on the user calling certain methods like wait(), isCompleted()". What follows an error depends on
-# ``TORCH_NCCL_ASYNC_ERROR_HANDLING``:
-#
-# - ``NoHandling``: nothing.
-# - ``CleanUpOnly``: the communicators are aborted.
-# - ``TearDown``: the communicators are aborted, and the process ends.
-# - ``SkipCleanUp``, the default: the process ends without the abort, for the case that ``ncclCommAbort`` itself
-#   hangs.
-#
-# The header of the present ``nccl`` keeps this variable, and adds that an ``abort`` by the program never ends the
-# process.
+#    According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, the watchdog is a thread because the backend "can't rely
+#    on the user calling certain methods like wait(), isCompleted()". By default, the process ends after an error
+#    without an abort, for the case that ``ncclCommAbort`` itself hangs. :doc:`/communicate/debug` lists the other
+#    values of ``TORCH_NCCL_ASYNC_ERROR_HANDLING``.
 #
 # .. admonition:: After this page you have decided
 #
 #    - which order of calls your backend demands between groups;
 #    - from when the clock of a call runs;
 #    - what your backend does after the first error, and what it tells a program that never waits again;
-#    - what frees a stream in which a call waits for a dead rank;
-#    - how long the end of a group waits for open calls.
+#    - what frees a stream in which a call waits for a dead rank.
 #
 # Not run here: NCCL's backend, and a device that cannot run two collectives at once.
