@@ -9,11 +9,12 @@ split, and which calls of a group may share a stream.
 
 .. diagram:: accelerators/groups_and_meshes/diagram
 
-Backends for several devices
-----------------------------
+The default group and its backends
+----------------------------------
 
-A group can have a backend for each type of device, and PyTorch chooses by the tensor. In the next worker,
-the default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only:
+The groups of a mesh have the backends of the default group, so begin with these. A group can have a backend for each
+type of device, and PyTorch chooses by the tensor. In the next worker, the default group has gloo for the CPU beside
+``simccl``, and a second group has ``simccl`` only:
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
@@ -76,10 +77,8 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # .. listing:: extension/frame/c10d_frame/include/streams/backend.hpp
 #    :part: eager
 #
-# The device also becomes that of ``barrier``, which has no tensor to take it from.
-#
-# A mesh of two dimensions
-# ------------------------
+# How a mesh creates its groups
+# -----------------------------
 #
 # ``device_id`` also changes how PyTorch creates other groups. Four ranks make a mesh of four groups: the rows
 # ``[0, 1]`` and ``[2, 3]``, and the columns ``[0, 2]`` and ``[1, 3]``. Each rank contributes a power of ten, so a sum
@@ -106,6 +105,11 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # does not: it has the ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, and which starts a new
 # group.
 #
+# NCCL splits a group only with all of its ranks. So with ``device_id``, ``new_group`` for the same backend calls
+# the Python method ``perform_nocolor_split`` on the ranks outside of the new group. Your class needs this method if
+# ``supportsSplitting`` returns true, although ``Backend.hpp`` does not declare it. Unless your create function
+# splits the parent, the method must do nothing: :doc:`/tutorial/releases`.
+#
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
 #
@@ -119,17 +123,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #    .. listing:: extension/stream_collectives/src/sim/library.hpp
 #       :part: start
 #
-# Two details are easy to miss:
-#
-# - NCCL splits a group only with all of its ranks. So with ``device_id``, ``new_group`` for the same backend calls
-#   the Python method ``perform_nocolor_split`` on the ranks outside of the new group. Your class needs this method if
-#   ``supportsSplitting`` returns true, although ``Backend.hpp`` does not declare it. Unless your create function
-#   splits the parent, the method must do nothing: :doc:`/tutorial/releases`.
-# - Override ``Options::clone`` in every class of options: :ref:`copied-options`. Since PyTorch 2.14, it makes the
-#   copy of the parent's options that ``split`` gets if the program passes none.
-#
-# Streams of a group
-# ------------------
+# Streams for collectives and for messages
+# ----------------------------------------
 #
 # Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows. Within a
 # group, collectives share one stream, because the order of their calls is the same on all ranks.
@@ -187,15 +182,15 @@ launch(
 # ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
 # among their collectives.
 #
-# NCCL's backend
-# --------------
+# .. admonition:: NCCL's backend
+#    :collapsible: closed
 #
-# Without ``device_id``, the present ``nccl`` guesses its device: it takes ``LOCAL_RANK`` or, if that is not set, the
-# global rank, each modulo the number of devices.
+#    Without ``device_id``, the present ``nccl`` guesses its device: it takes ``LOCAL_RANK`` or, if that is not set, the
+#    global rank, each modulo the number of devices.
 #
-# According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream with
-# asynchronous collectives. The documentation of ``isend`` says that NCCL's backend does not support tags, so both
-# ranks must use one order.
+#    According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream with
+#    asynchronous collectives. The documentation of ``isend`` says that NCCL's backend does not support tags, so both
+#    ranks must use one order.
 #
 # .. admonition:: After this page you have decided
 #
