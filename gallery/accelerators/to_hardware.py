@@ -15,9 +15,7 @@ From a zip file to passing checks
 Download :doc:`the project with the name acme <acme-accelerator.zip>`. It has the layout of
 :doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name ``acme``.
 
-In a clone of the sources of this site, ``make new-backend NAME=acme DEVICE=privateuse1`` writes the project under a
-name that you choose. ``privateuse1`` stands for devices that are new to PyTorch, but the project also serves those
-that PyTorch knows, such as CUDA.
+The project serves devices that are new to PyTorch, and also those that PyTorch knows, such as CUDA.
 
 The project needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three
 commands, which install the tools, compile the simulated device and the backend, and run the checks. On two cores that
@@ -48,8 +46,8 @@ others also used, the compilation took 3 to 8 minutes, and the checks 4. Apart f
      - the device ``sim``
      - keep it for tests without hardware
 
-The device and the library
---------------------------
+What to replace: the device and the library
+-------------------------------------------
 
 Two headers know the hardware: ``device.hpp`` names the runtime, and ``library.hpp`` calls the library. Both are in
 one folder, which the variable ``BUILD_FOR`` or its default in ``setup.py`` names.
@@ -70,64 +68,6 @@ differs from that of the simulation in the type, the name and the native stream:
 
 Device and library meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from
 ``getStreamNativeHandle``, and casts it to the type that the library takes.
-
-The second header, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL. Rank 0 creates
-an id for all ranks, and a call enqueues on a stream and returns. Another thread, the *watchdog*, asks the
-communicator for errors and calls its ``abort``. If your library has functions like NCCL's, as RCCL has, most of the
-work is to rename them in the implementation for NCCL:
-
-.. admonition:: The communicator
-   :collapsible: closed
-
-   .. listing:: extension/frame/c10d_frame/include/streams/communicator.hpp
-      :part: communicator
-
-   ``streams/calls.hpp`` makes what the interface lacks: an all-to-all, a gather and a scatter are messages in one
-   group. By default, a barrier is a sum of one byte; override ``barrier`` if your library has its own. The NCCL that
-   comes with PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
-
-.. admonition:: The implementation for NCCL
-   :collapsible: closed
-
-   .. not-executed::
-
-      The tests compile it and link it with the NCCL that pip installs beside PyTorch. It has not run, because there
-      was no GPU.
-
-      .. listing:: starter_accelerator/cuda/library.hpp
-
-The order of work
------------------
-
-Write ``library.hpp`` one function at a time, so that a bug lies in the function that you wrote last. The whole order
-is:
-
-1. Let the checks of the project pass with ``sim``, and commit that.
-2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and let it compile. Methods that are
-   not yet yours can throw, because an error of the library ends the group and names the call.
-3. Write ``unique_id`` and the start. Keep to the deadline, because a missing rank must lead to an error. The ranks
-   share the id through the frame's rendezvous, so no rank reads that of an earlier group. :doc:`groups-and-meshes`
-   says from where a communicator gets its device.
-4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. Its first five
-   lines show whether the order of streams is right. The check of the lifetime of memory and those after it also need
-   ``all_gather`` and ``broadcast``.
-5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms; if there is one, it
-   fails all open calls and aborts. Because the watchdog has a thread of its own, a mutex must guard the communicator,
-   as in the implementation for NCCL.
-6. Write the other methods, and run the suite with your device: ``-k all_reduce``, then ``-k streams``, then all.
-7. Train: :doc:`training-on-a-device`.
-
-If your library differs from NCCL, you may have to do more:
-
-- The calls of your library have another shape: change ``streams/``. Copy that folder from the package into the
-  project, where the compiler looks first.
-- Your library gives up by itself: pass it the timeout of each call, which ``group_start`` gets. This timeout is a
-  second longer than the watchdog's, because the error of the watchdog says more.
-- Your library has no average: divide in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or let
-  ``can_reduce`` refuse it.
-
-What takes the place of the device
-----------------------------------
 
 PyTorch must know your device before a backend can use it. If your device is new to PyTorch, compare your runtime with
 this table, which names for each purpose what PyTorch asks for, and what ``sim`` and CUDA have:
@@ -196,8 +136,30 @@ this table, which names for each purpose what PyTorch asks for, and what ``sim``
    ``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty unless
    you define ``USE_KINETO``.
 
-What takes the place of the library
------------------------------------
+The second header, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL. Rank 0 creates
+an id for all ranks, and a call enqueues on a stream and returns. Another thread, the *watchdog*, asks the
+communicator for errors and calls its ``abort``. If your library has functions like NCCL's, as RCCL has, most of the
+work is to rename them in the implementation for NCCL:
+
+.. admonition:: The communicator
+   :collapsible: closed
+
+   .. listing:: extension/frame/c10d_frame/include/streams/communicator.hpp
+      :part: communicator
+
+   ``streams/calls.hpp`` makes what the interface lacks: an all-to-all, a gather and a scatter are messages in one
+   group. By default, a barrier is a sum of one byte; override ``barrier`` if your library has its own. The NCCL that
+   comes with PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
+
+.. admonition:: The implementation for NCCL
+   :collapsible: closed
+
+   .. not-executed::
+
+      The tests compile it and link it with the NCCL that pip installs beside PyTorch. It has not run, because there
+      was no GPU.
+
+      .. listing:: starter_accelerator/cuda/library.hpp
 
 Before you write the methods of the communicator, find out what your library offers for each purpose, and what it
 expects:
@@ -248,6 +210,39 @@ expects:
         - ``Stash``
         - ``InputTensorShelf`` of PyTorch's ``nccl``, ``TensorShelf`` of ``nccl-legacy``
         - how to learn that the library has read the input
+
+The order of work
+-----------------
+
+Write ``library.hpp`` one function at a time, so that a bug lies in the function that you wrote last. The whole order
+is:
+
+1. Let the checks of the project pass with ``sim``, and commit that.
+2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and let it compile. Methods that
+   are not yet yours can throw, because an error of the library ends the group and names the call.
+3. Write ``unique_id`` and the start. Keep to the deadline, because a missing rank must lead to an error. The ranks
+   share the id through the frame's rendezvous, so no rank reads that of an earlier group. :doc:`groups-and-meshes`
+   says from where a communicator gets its device.
+4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. Its first five
+   lines show whether the order of streams is right. The check of the lifetime of memory and those after it also need
+   ``all_gather`` and ``broadcast``.
+5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms; if there is one, it
+   fails all open calls and aborts. Because the watchdog has a thread of its own, a mutex must guard the communicator,
+   as in the implementation for NCCL.
+6. Write the other methods, and run the suite with your device: ``-k all_reduce``, then ``-k streams``, then all.
+7. Train: :doc:`training-on-a-device`.
+
+.. admonition:: A library that differs from NCCL
+   :collapsible: closed
+
+   If your library differs from NCCL, you may have to do more:
+
+   - The calls of your library have another shape: change ``streams/``. Copy that folder from the package into the
+     project, where the compiler looks first.
+   - Your library gives up by itself: pass it the timeout of each call, which ``group_start`` gets. This timeout is a
+     second longer than the watchdog's, because the error of the watchdog says more.
+   - Your library has no average: divide in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or
+     let ``can_reduce`` refuse it.
 
 Checks for the first week
 -------------------------
@@ -334,6 +329,5 @@ launch("to_hardware/first_checks.py", ranks=2)
 #    - how long ``late_numbers`` must take on your device, so that the checks find a bug.
 #
 # Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
-# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
-# The columns about CUDA and NCCL follow the headers of PyTorch, and ``nccl.h`` of the version that PyTorch
-# 2.15 comes with.
+# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices``
+# and ``completion`` broken, and failed each time.
