@@ -101,8 +101,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # Test futures, ``ReduceOp.AVG`` and autocast, because PyTorch reports no error if they are wrong: DDP reads gradients
 # too early (:doc:`futures`), gradients are sums instead of averages, or autocast casts nothing.
 #
-# Autocast
-# --------
+# Autocast, which can do nothing without an error
+# -----------------------------------------------
 #
 # To cast the inputs of an operation, autocast uses a dispatch key of the device. If nothing is registered for this
 # key, each operation fails under autocast. If only a fallthrough is registered, programs run, but nothing is cast.
@@ -118,20 +118,20 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # In the first table, the losses of ``ddp_with_autocast`` differ from those of ``ddp``, which shows that autocast
 # casts.
 #
-# torch.compile
-# -------------
+# torch.compile without generated kernels
+# ---------------------------------------
 #
 # The compiler has two parts. The first records the program as a graph and needs nothing of the device; the backend
 # ``aot_eager`` then runs the graph with the device's own kernels, as in ``compiled_ddp``. The second part,
 # *inductor*, generates kernels, so it needs a code generator for the device, which a module registers with
 # ``register_backend_for_device``.
 #
-# Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
-# raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
+# A Work that a program may never wait for
+# ----------------------------------------
 #
 # Compiled programs call *functional collectives*, and so does ``DTensor``. Such a call returns a tensor at once,
-# and ``wait_tensor`` waits for it later. Meanwhile PyTorch keeps your ``Work`` in a registry, whose key is the storage of
-# the result. This asks three things of a ``Work`` in C++:
+# and ``wait_tensor`` waits for it later. Meanwhile PyTorch keeps your ``Work`` in a registry, whose key is the storage
+# of the result. This asks three things of a ``Work`` in C++:
 #
 # - Each call returns a ``Work``, whose ``wait()`` makes the current stream wait, on any thread, and without an
 #   argument.
@@ -140,21 +140,22 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # - If the program never calls ``wait_tensor``, the ``Work`` stays until the process ends, with all that it holds. So
 #   let go of tensors and events when the operation ends, not in the destructor.
 #
-# Graphs
-# ------
+# Graphs that a watchdog must not disturb
+# ---------------------------------------
 #
 # A program can capture what it puts into a stream as a graph, as ``torch.cuda.graph`` does, and replay it later.
 # During a capture nothing runs, so no event that is recorded in it may be queried. In CUDA's default mode, a query of
 # *any* event by another thread ends the capture with an error. Your watchdog is such a thread, because it queries
 # events to notice timeouts, so it must not disturb a capture:
 #
-# - Ask ``isStreamCapturing`` of the guard in each call, and keep a captured call from the watchdog. It has no timeout then.
+# - Ask ``isStreamCapturing`` of the guard in each call, and keep a captured call from the watchdog. It has no timeout
+#   then.
 # - Query the events of earlier calls in the mode that concerns the own thread only
 #   (``cudaThreadExchangeStreamCaptureMode``).
 # - Keep the memory of captured calls as long as the graph, which uses the same addresses in each replay.
 #
-# What does not work
-# ------------------
+# Errors for what does not work
+# -----------------------------
 #
 # The next worker calls four features that need more than this device and this backend have:
 #
@@ -173,18 +174,18 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 #   registered in C++ for the type of device.
 # - ``shrink_group`` needs a backend that overrides ``supportsShrinking`` and ``shrink``.
 #
-# DDP also warns that it takes time statistics for the CPU and CUDA only. To add a device, register a class
-# in ``TimerRegistry`` of ``reducer_timer.hpp``.
+# Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
+# raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
 #
-# NCCL's backend
-# --------------
+# .. admonition:: NCCL's backend
+#    :collapsible: closed
 #
-# NCCL's backend has what the last two features need: ``ProcessGroupNCCL.hpp`` overrides ``shrink``, and
-# PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
-# another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
+#    NCCL's backend has what the last two features need: ``ProcessGroupNCCL.hpp`` overrides ``shrink``, and
+#    PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
+#    another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
 #
-# NCCL's backend keeps captured calls from its watchdog since `pytorch#103503
-# <https://github.com/pytorch/pytorch/pull/103503>`_.
+#    NCCL's backend keeps captured calls from its watchdog since `pytorch#103503
+#    <https://github.com/pytorch/pytorch/pull/103503>`_.
 #
 # .. admonition:: After this page you have decided
 #
@@ -194,5 +195,4 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 #    - which unsupported features raise an error that says what to do instead;
 #    - with which tolerance you compare losses, and how you see that all ranks still have equal bits.
 #
-# Not run here: hardware, graphs, more than two ranks, and offload to the CPU. The size of the registry was read by hand, with
-# ``_get_work_registry_size``.
+# Not run here: hardware, graphs, more than two ranks, and offload to the CPU.
