@@ -71,8 +71,8 @@ from launcher import run_program
 run_program("device/module.py")
 
 # %%
-# Load the device early
-# ---------------------
+# Loading before the first backward pass
+# --------------------------------------
 #
 # Autograd starts one thread for each device when the first backward pass runs, and learns of no device
 # later. A device that is imported after that cannot run a backward pass, so ``sim`` refuses to load:
@@ -206,8 +206,6 @@ run_program("device/hooks.py")
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: copy
 #
-#    ``torch.inference_mode`` asks for nothing more: it leaves out the kernels of autograd, and calls these.
-#
 # The next program prints what ``add`` launches, which has a kernel, and what ``cumsum`` launches, which takes
 # the fallback:
 #
@@ -220,8 +218,8 @@ run_program("device/hooks.py")
 run_program("device/kernels.py")
 
 # %%
-# The driver, and forks
-# ---------------------
+# The driver: forks and late errors
+# ---------------------------------
 #
 # Below all five parts is a driver. That of the simulation is small and knows nothing of PyTorch: a stream is a
 # queue that threads serve, and one mutex guards all streams, so that a trace has one order:
@@ -248,9 +246,6 @@ run_program("device/kernels.py")
 run_program("device/forks.py")
 
 # %%
-# Errors
-# ------
-#
 # The host checks arguments before the launch, because an error in the stream is raised far from its cause.
 # If a kernel fails all the same, the next call that makes the host wait raises the error, and so does every
 # such call after it:
@@ -261,11 +256,15 @@ run_program("device/forks.py")
 run_program("device/errors.py")
 
 # %%
-# The last two lines are one error of ``torch.add``, which had returned before: each ``synchronize`` raises it.
+# The last two lines are one error of ``torch.add``, which had returned before: each ``synchronize`` raises it. So the
+# tasks that your backend launches must catch their exceptions, as :doc:`five-steps` shows.
 #
-# :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. PyTorch's repository contains another
-# example of a ``PrivateUse1`` device, OpenReg. When this page was written, its communication backend was a stub
-# that exchanges no data.
+# .. admonition:: CUDA and OpenReg
+#    :collapsible: closed
+#
+#    :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. PyTorch's repository contains another
+#    example of a ``PrivateUse1`` device, OpenReg. When this page was written, its communication backend was a stub
+#    that exchanges no data.
 #
 # .. admonition:: After this page you have decided
 #
