@@ -71,9 +71,6 @@ soon as the call has returned, the work keeps them in a stash, and the group kee
    :start-at: virtual void keep(
    :end-before: // [/steps]
 
-``stream_for`` and ``wait_for_program`` are virtual, as is ``keep`` of step 2, so that a backend can do such a step in
-another way, and a group can break a rule of this part on purpose.
-
 Step 3: the call in the stream
 ------------------------------
 
@@ -138,8 +135,8 @@ same stream:
 In step 5, ``complete`` makes the future, and the *watchdog*, a thread that looks for errors and timeouts, gets the
 call. Then ``launch`` returns, perhaps before the task of the call has begun.
 
-One backend, two libraries
---------------------------
+Proof: two libraries under the same steps
+-----------------------------------------
 
 To check that only step 3 depends on the library, make the same calls with two libraries. With the option
 ``library``, a group chooses the backend that moves its data, gloo by default:
@@ -167,11 +164,11 @@ launch("five_steps/operations.py", ranks=2)
 # %%
 # Both libraries give the same results. Only step 3 calls the library, so the other four needed no change.
 #
-# Several calls as one
-# --------------------
+# The same steps for several calls
+# --------------------------------
 #
-# Every launch costs time, so a program may *coalesce* calls, which means to launch several as one. It uses
-# ``batch_isend_irecv`` for that, or the private ``dist._coalescing_manager`` if the manager gets a device.
+# ``launch`` takes a list, because a program may *coalesce* calls, which means to launch several as one to save time. It
+# uses ``batch_isend_irecv`` for that, or the private ``dist._coalescing_manager`` if the manager gets a device.
 #
 # Both call two methods of the backend. After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have both,
@@ -211,8 +208,8 @@ launch("five_steps/coalescing.py", ranks=2)
 # call, with the ``ReduceOp`` of the first. So also override ``allreduce_coalesced`` and its relatives, which
 # :doc:`/tutorial/every-operation` lists.
 #
-# Errors: at once or late
-# -----------------------
+# Where errors appear: at once or late
+# ------------------------------------
 #
 # An error can appear at two moments, and you should prefer the first:
 #
@@ -221,9 +218,9 @@ launch("five_steps/coalescing.py", ranks=2)
 # - *Late*, from the stream. Only the library can find out that ranks disagree, or that a rank is dead. By
 #   then the call has returned, and perhaps ``wait`` has, too.
 #
-# In the worker, the library is ``store``, because it compares the calls of the ranks; with gloo, different sizes can end
-# the process with ``SIGABRT``. ``show_error`` makes a call
-# and prints the beginning of its error. Rank 0 reduces one number, and rank 1 reduces two:
+# In the worker, the library is ``store``, because it compares the calls of the ranks; with gloo, different sizes can
+# end the process with ``SIGABRT``. ``show_error`` makes a call and prints the beginning of its error. Rank 0 reduces
+# one number, and rank 1 reduces two:
 #
 # .. listing:: gallery/accelerators/five_steps/errors.py
 #    :start-at: options = stream_collectives.Options
