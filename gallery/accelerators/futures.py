@@ -106,25 +106,27 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # :doc:`order-and-abort` shows, and a program that waits only for the future learns of it at its next call. Because a
 # program may make no further call, the backend needs a watchdog, which warns and ends the group by itself.
 #
-# ``Work.hpp`` has a second function, ``getFutureResult``, for a future that tells how the work ended. You can leave
-# it out, as ``simccl`` does: of the backends in PyTorch's headers only NCCL's have it, and no Python code of PyTorch
-# calls it.
+# .. admonition:: ``getFutureResult``, and the future of a barrier
+#    :collapsible: closed
 #
-# In ``simccl``, the future of a barrier has an empty list as its value, so it records no event and orders nothing.
-# After a barrier, use ``wait`` of the work.
+#    ``Work.hpp`` has a second function, ``getFutureResult``, for a future that tells how the work ended. You can leave
+#    it out, as ``simccl`` does: of the backends in PyTorch's headers only NCCL's have it, and no Python code of PyTorch
+#    calls it.
 #
-# NCCL's backend
-# --------------
+#    In ``simccl``, the future of a barrier has an empty list as its value, so it records no event and orders nothing.
+#    After a barrier, use ``wait`` of the work.
 #
-# NCCL's futures behave in the same way. According to the docstring of ``Work.get_future``, ``fut.wait()`` "does not
-# wait for the entire operation to complete on GPU", ``fut.done()`` says only "whether the operation has been
-# enqueued", and a callback runs in a stream of its own.
+# .. admonition:: NCCL's backend
+#    :collapsible: closed
+#
+#    NCCL's futures behave in the same way. According to the docstring of ``Work.get_future``, ``fut.wait()`` "does not
+#    wait for the entire operation to complete on GPU", ``fut.done()`` says only "whether the operation has been
+#    enqueued", and a callback runs in a stream of its own.
 #
 # .. admonition:: After this page you have decided
 #
 #    - with which devices your backend constructs a future, and under which stream it completes it;
 #    - how a program that waits only for futures learns of a late error;
-#    - whether you write ``getFutureResult``;
 #    - which test compares the weights of all ranks after DDP, with the communication held.
 #
 # Not run here: NCCL's backend. The worker with ``lazy_bucket_allocation`` was run by hand.

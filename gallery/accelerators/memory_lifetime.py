@@ -39,8 +39,8 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # The result is right with the rule kept. With the rule broken, the new tensor gets the memory of the input, and
 # the caller's stream writes 99 there while the communication is still held. So each rank sends 99.
 #
-# A stash
-# -------
+# The fix: a stash
+# ----------------
 #
 # The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not get their
 # memory back. In step 2 of :doc:`five-steps`, a call runs ``keep``. ``kept_`` is the group's list of stashes, and
@@ -49,6 +49,9 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #    :start-at: virtual void keep(
 #    :end-before: // [/steps]
+#
+# Do not forget the tensors that the backend itself creates: a temporary copy, such as that of an input with strides,
+# must be in the stash, too.
 #
 # The work and the group share the stash, because either may be the first to know that the reuse is safe:
 #
@@ -94,8 +97,8 @@ launch("memory_lifetime/release.py", ranks=2)
 # again. In a training loop the next call comes soon, so a thread that frees memory earlier is not worth the
 # deadlocks that it can cause.
 #
-# A wait on another stream
-# ------------------------
+# The limit: a wait on another stream
+# -----------------------------------
 #
 # The stash has a limit: ``wait`` lets go because *the current stream* waits. If another stream owns the
 # memory, nothing orders the next tensor behind the communication. In this worker, ``wait`` is called under a
@@ -151,16 +154,13 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # device is at each allocation. The documentation of ``Tensor.record_stream`` warns of that
 # ("non-deterministically reuse or fail to reuse memory"). So choose the stash, and document its limit.
 #
-# Do not forget the tensors that the backend itself creates: a temporary copy, such as that of an input with strides,
-# must be in the stash, too.
+# .. admonition:: NCCL's backend
+#    :collapsible: closed
 #
-# NCCL's backend
-# --------------
-#
-# According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, a ``TensorShelf`` stashes the tensors of asynchronous calls "between
-# op call and ``work.wait()``" so that the allocator cannot recycle them, and the backend thereby achieves
-# safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for, it
-# hands the shelf over, and the next call on the main thread clears it.
+#    According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, a ``TensorShelf`` stashes the tensors of asynchronous
+#    calls "between op call and ``work.wait()``" so that the allocator cannot recycle them, and the backend thereby
+#    achieves safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for, it
+#    hands the shelf over, and the next call on the main thread clears it.
 #
 # .. admonition:: After this page you have decided
 #

@@ -40,6 +40,15 @@ launch("overlap/own_stream.py", ranks=2)
 # sum is there. The numbers are right in both cases, so a test of values does not notice the difference, and a backend
 # needs a test of the order.
 #
+# How many streams
+# ----------------
+#
+# The collectives of a group must run in the same order on all ranks, and a single stream keeps the order of the
+# calls without effort. So ``simccl`` has one stream for the collectives of each group, for which
+# :doc:`order-and-abort` gives the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
+#
+# If your device has few streams, let all groups take theirs from one pool.
+#
 # Where a program waits
 # ---------------------
 #
@@ -95,15 +104,6 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # The last bucket has nothing left to overlap with, unless an input of the model needs a gradient, too. That is why
 # DDP has several buckets: with a single one, all communication would come at the end.
 #
-# How many streams
-# ----------------
-#
-# The collectives of a group must run in the same order on all ranks, and a single stream keeps the order of the
-# calls without effort. So ``simccl`` has one stream for the collectives of each group, for which
-# :doc:`order-and-abort` gives the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
-#
-# If your device has few streams, let all groups take theirs from one pool.
-#
 # What a time line does not show
 # ------------------------------
 #
@@ -115,13 +115,13 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # Begin such a measurement with ``torch.profiler``, which shows kernels and collectives on their streams with
 # their times, if the device registers a profiler as ``sim`` does.
 #
-# NCCL's backend
-# --------------
+# .. admonition:: NCCL's backend
+#    :collapsible: closed
 #
-# ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` gives the same reason for the same design: each call "is scheduled on a separate CUDA
-# stream that is different from the current CUDA stream", in order to achieve "potentially concurrency and
-# better performance". As :doc:`streams` says, this holds today for asynchronous calls. With the option
-# ``is_high_priority_stream``, these streams have a high priority.
+#    ``ProcessGroupNCCL.hpp`` of ``nccl-legacy`` gives the same reason for the same design: each call "is scheduled on a
+#    separate CUDA stream that is different from the current CUDA stream", in order to achieve "potentially concurrency
+#    and better performance". As :doc:`streams` says, this holds today for asynchronous calls. With the option
+#    ``is_high_priority_stream``, these streams have a high priority.
 #
 # .. admonition:: After this page you have decided
 #

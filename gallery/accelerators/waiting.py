@@ -40,8 +40,8 @@ assert outputs[0] == outputs[1]
 # While the host waits, it cannot launch the next kernels. So the general rule is that the host waits only for a
 # result that it uses itself.
 #
-# The output of a call
-# --------------------
+# Results: a stream waits
+# -----------------------
 #
 # **wait() makes the caller's stream wait for the communication.** Only the stream that is current at the time of
 # ``wait`` waits, and the host goes on. The comment on ``wait`` in ``Work.hpp`` describes only a host that waits.
@@ -79,8 +79,8 @@ launch("waiting/output.py", ranks=2)
 # The sum is 3, so the right result is 30. With the rule broken, ``mul`` runs before the all-reduce, and the
 # result is ten times the rank's own number.
 #
-# Completion
-# ----------
+# Completion: every stream may read
+# ---------------------------------
 #
 # **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a loop, and
 # then use the result on any stream, without a ``wait``. So it is not enough that the call was launched:
@@ -88,11 +88,6 @@ launch("waiting/output.py", ranks=2)
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :start-at: // The stream has ended the call
 #    :end-before: bool isSuccess()
-#
-# Here, PyTorch contradicts itself. ``ProcessGroupNCCL.hpp`` says that ``isCompleted`` checks whether the
-# operation has completed on the GPU. According to the documentation, it is enough that a CUDA operation has
-# been enqueued and that its output can be used on the default stream. Follow the header: when the operation
-# has completed, its output can be used on every stream, the default one included.
 #
 # In the worker, another stream reads the tensor as soon as the work says that it is completed:
 #
@@ -105,8 +100,13 @@ launch("waiting/completion.py", ranks=2)
 # With the rule broken, ``is_completed`` is true at once, and the other stream multiplies a number to which nothing
 # has been added.
 #
-# Barriers
-# --------
+# Here, PyTorch contradicts itself. ``ProcessGroupNCCL.hpp`` says that ``isCompleted`` checks whether the
+# operation has completed on the GPU. According to the documentation, it is enough that a CUDA operation has
+# been enqueued and that its output can be used on the default stream. Follow the header: when the operation
+# has completed, its output can be used on every stream, the default one included.
+#
+# Barriers: the host waits
+# ------------------------
 #
 # A barrier has no tensor that a stream could use. Programs call it before they do something outside of the
 # device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**.
@@ -132,11 +132,8 @@ launch("waiting/barrier.py", ranks=2)
 # For the same reason, ``wait`` of a receive from any rank makes the host wait in ``simccl``: the number of
 # the sender is a result for the host.
 #
-# In a group ``cpu:gloo,sim:simccl``, gloo runs the barrier, and no stream waits, unless the call has
-# ``device_ids`` or the group a ``device_id``, as :doc:`/tutorial/every-operation` explains.
-#
-# Waits with a timeout
-# --------------------
+# Timeouts: the host waits
+# ------------------------
 #
 # A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With an argument, ``wait``
 # of ``simccl`` therefore polls the event, and raises an error when the timeout has expired.
@@ -146,6 +143,13 @@ launch("waiting/barrier.py", ranks=2)
 #
 # With the option ``blocking_wait``, the host waits in each ``wait``. That is slow, but ``wait`` then raises
 # every error of its call, which helps when you look for a bug.
+#
+# .. admonition:: NCCL's backend
+#    :collapsible: closed
+#
+#    ``ProcessGroupNCCL.hpp``, the header of ``nccl-legacy``, has the same distinctions. ``wait`` without a timeout is
+#    ``synchronize``. With a timeout, ``wait`` blocks the CPU thread until the work is completed, or throws when the
+#    timeout has expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks.
 #
 # Exercise
 # --------
@@ -159,13 +163,6 @@ launch("waiting/barrier.py", ranks=2)
 #    Only ``item`` makes the host wait. The synchronous ``all_reduce`` calls ``wait``, which orders the
 #    current stream behind the communication. ``item`` copies the number in that stream, so the copy comes
 #    after the sum, and the printed number is right. The last row but one of the table is such a program.
-#
-# NCCL's backend
-# --------------
-#
-# ``ProcessGroupNCCL.hpp``, the header of ``nccl-legacy``, has the same distinctions. ``wait`` without a timeout is
-# ``synchronize``. With a timeout, ``wait`` blocks the CPU thread until the work is completed, or throws when the
-# timeout has expired. The environment variable ``TORCH_NCCL_BLOCKING_WAIT`` controls whether ``wait`` blocks.
 #
 # .. admonition:: After this page you have decided
 #
