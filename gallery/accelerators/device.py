@@ -259,13 +259,6 @@ run_program("device/errors.py")
 # The last two lines are one error of ``torch.add``, which had returned before: each ``synchronize`` raises it. So the
 # tasks that your backend launches must catch their exceptions, as :doc:`five-steps` shows.
 #
-# .. admonition:: CUDA and OpenReg
-#    :collapsible: closed
-#
-#    :doc:`to-hardware` compares the parts of ``sim`` with those of CUDA. PyTorch's repository contains another
-#    example of a ``PrivateUse1`` device, OpenReg. When this page was written, its communication backend was a stub
-#    that exchanges no data.
-#
 # .. admonition:: After this page you have decided
 #
 #    - which parts of the table your device already has;
@@ -274,4 +267,4 @@ run_program("device/errors.py")
 #    - when the driver starts threads, and which error a forked child gets;
 #    - which calls raise the error of a kernel that has failed.
 #
-# Not run here: OpenReg, and devices other than ``sim``.
+# Not run here: devices other than ``sim``, such as OpenReg, the example in PyTorch's repository.

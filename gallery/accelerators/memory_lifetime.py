@@ -159,8 +159,8 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 #
 #    According to ``ProcessGroupNCCL.hpp`` of ``nccl-legacy``, a ``TensorShelf`` stashes the tensors of asynchronous
 #    calls "between op call and ``work.wait()``" so that the allocator cannot recycle them, and the backend thereby
-#    achieves safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for, it
-#    hands the shelf over, and the next call on the main thread clears it.
+#    achieves safety "without any recordStream calls". If the watchdog sees a finished work that was never waited for,
+#    it hands the shelf over, and the next call on the main thread clears it.
 #
 # .. admonition:: After this page you have decided
 #

@@ -21,6 +21,8 @@ The project needs Linux, a C++20 compiler, and an environment with PyTorch. Its 
 commands, which install the tools, compile the simulated device and the backend, and run the checks. On two cores that
 others also used, the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, nothing is downloaded.
 
+Most of the project stays as it is. The table says what you change:
+
 .. list-table::
    :header-rows: 1
 
@@ -37,7 +39,7 @@ others also used, the compilation took 3 to 8 minutes, and the checks 4. Apart f
      - the name of the backend, and its options
      - add those of your library
    * - ``streams/`` of the package ``c10d-frame``
-     - the steps of a call: order, memory, events, works, futures, watchdog
+     - the steps of a call: order, memory, events, works, futures, timeouts
      - keep it
    * - ``frame/`` of the package ``c10d-frame``
      - the operations of c10d, checks of arguments, rendezvous

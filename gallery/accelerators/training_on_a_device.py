@@ -101,8 +101,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # Test futures, ``ReduceOp.AVG`` and autocast, because PyTorch reports no error if they are wrong: DDP reads gradients
 # too early (:doc:`futures`), gradients are sums instead of averages, or autocast casts nothing.
 #
-# Autocast, which can do nothing without an error
-# -----------------------------------------------
+# Autocast
+# --------
 #
 # To cast the inputs of an operation, autocast uses a dispatch key of the device. If nothing is registered for this
 # key, each operation fails under autocast. If only a fallthrough is registered, programs run, but nothing is cast.
@@ -140,8 +140,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # - If the program never calls ``wait_tensor``, the ``Work`` stays until the process ends, with all that it holds. So
 #   let go of tensors and events when the operation ends, not in the destructor.
 #
-# Graphs that a watchdog must not disturb
-# ---------------------------------------
+# Graphs and captured calls
+# -------------------------
 #
 # A program can capture what it puts into a stream as a graph, as ``torch.cuda.graph`` does, and replay it later.
 # During a capture nothing runs, so no event that is recorded in it may be queried. In CUDA's default mode, a query of
