@@ -5,62 +5,9 @@ Debug hangs and wrong results
 A job that hangs says nothing, and the rank that you look at is often not the one with the bug, because it only waits
 for another. So each tool on this page serves to compare all ranks, and to find the one that differs.
 
-If a job hangs, with DDP, FSDP2 or your own backend, begin with the table of usual causes. Its third column names
-tools, most of which the sections below describe; if no row fits, follow these sections in their order. If the job
-computes wrong results, begin with the section on ``DETAIL``, and if it is slow, with that on a late rank.
-
-.. list-table:: Usual causes of a hang
-   :header-rows: 1
-
-   * - what you see
-     - cause
-     - how to make sure
-     - page
-   * - near the end of an epoch, all ranks but one wait in ``backward``
-     - that rank has fewer batches
-     - ``py-spy``: it has left the loop, or its process has ended
-     - :doc:`/overview/data-parallel`
-   * - rank 0 waits in ``forward``, and the others in a barrier or the next step
-     - rank 0 validates alone, with DDP
-     - the stacks of all ranks
-     - below
-   * - a rank raises ``Expected to have finished reduction``, and the others wait in ``backward``
-     - it has skipped a layer, so DDP waits for gradients that never come
-     - ``TORCH_DISTRIBUTED_DEBUG=INFO`` names the parameters
-     - :doc:`/overview/gradient-buckets`
-   * - the loss becomes strange, or ranks wait in different steps
-     - a rank has caught an error, such as out of memory, and skipped its step
-     - the log of each rank; the flight recorder
-     - :doc:`/overview/memory`
-   * - the process of a rank is gone, and the others wait
-     - the kernel has killed it for its memory, or it has crashed
-     - its log, and the signal that ``torchrun`` prints
-     - :doc:`/overview/elastic`
-   * - ranks wait in different collectives
-     - they call collectives, or groups, in different orders
-     - ``DETAIL``; the flight recorder
-     - :doc:`/accelerators/order-and-abort`
-   * - on several hosts, the first collective fails or hangs
-     - a rank uses a network interface that the others cannot reach
-     - ``NCCL_DEBUG=INFO`` logs the interface; set ``NCCL_SOCKET_IFNAME`` or ``GLOO_SOCKET_IFNAME``
-     - :doc:`/overview/several-nodes`
-   * - the ranks find each other, and then cannot connect
-     - a firewall opens only the port of the rendezvous
-     - connect to another port of the host with ``nc -zv``
-     - :doc:`/overview/several-nodes`
-   * - ``init_process_group`` or ``new_group`` waits, and then times out
-     - a rank has not started, or has left out an earlier ``new_group``, which all ranks must call, not only the members
-     - the error names the key, or counts the ranks
-     - :doc:`/tutorial/error-messages`
-   * - all work is done, and a process ends with ``SIGABRT``
-     - a thread of the backend lets go of a tensor while Python ends
-     - it stops if each rank calls ``destroy_process_group`` at its end
-     - :doc:`/right/asynchronous-work`
-
-The tools
----------
-
-If no row fits, use these tools:
+If a job hangs, with DDP, FSDP2 or your own backend, follow the sections in their order; the last one has a table of
+usual causes. If the job computes wrong results, begin with the section on ``DETAIL``, and if it is slow, with that on
+a late rank.
 
 .. diagram:: communicate/debug/diagram
 
@@ -73,7 +20,7 @@ Look at a hanging rank
 
 To see where the ranks are stuck, take the stack of each from outside, on every host. ``pgrep`` finds the
 processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` shows the Python stack and, with
-``--native``, its C++ frames. ``gdb`` also shows threads that run only C++, such as a watchdog:
+``--native``, its C++ frames. ``gdb`` also shows threads that run only C++:
 
 .. not-executed::
 
@@ -177,6 +124,30 @@ output = launch("debug/missing_call.py", ranks=2)
 # program there for a branch in which rank 1 skips the broadcast. Do not rely on the ``state`` of an entry: if a
 # backend, such as ``shm``, does not report the ends of its operations, even a completed call can stay "scheduled".
 #
+# .. admonition:: Variables of NCCL's backend
+#    :collapsible: closed
+#
+#    NCCL's backend has a watchdog, a thread that finds calls that fail or exceed the timeout. Environment
+#    variables decide whether it then ends the process, and what it leaves for you to read:
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - variable
+#         - meaning
+#       * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
+#         - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
+#           2 only abort, 3 (the default) only end the process
+#       * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``, in 2.15 also ``TORCH_FR_DUMP_ON_TIMEOUT``
+#         - each rank that notices an error or a timeout writes its flight recorder to a file on its node; on by
+#           default, 0 turns it off
+#       * - ``TORCH_FR_DUMP_TEMP_FILE``
+#         - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#
+#    Collect the files of all nodes in one folder for ``torchfrtrace``. A rank that has noticed nothing leaves no file;
+#    the command then stops with ``Missing dump files from ranks`` and the rank's number. Add
+#    ``--allow-incomplete-ranks`` to go on.
+#
 # Check each call with ``DETAIL``
 # -------------------------------
 #
@@ -251,36 +222,92 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 # shortest. On GPUs, also record the CUDA activities, with a trace file for each rank: a kernel of NCCL lasts until
 # the last rank has arrived.
 #
-# Settings for NCCL
-# -----------------
+# From the rank to its bug
+# ------------------------
 #
-# NCCL's backend has a watchdog, a thread that finds calls that fail or exceed the timeout. Environment
-# variables decide whether it then ends the process, and what it leaves for you to read:
+# Each tool leads to a rank that differs. Continue in the program of that rank: look for the branch that the other
+# ranks do not take. Often the cause is one of these:
 #
-# .. admonition:: Variables of NCCL's backend
+# .. list-table:: Usual causes of a hang
+#    :header-rows: 1
+#
+#    * - what you see
+#      - cause
+#      - how to make sure
+#      - page
+#    * - near the end of an epoch, all ranks but one wait in ``backward``
+#      - that rank has fewer batches
+#      - ``py-spy``: it has left the loop, or its process has ended
+#      - :doc:`/overview/data-parallel`
+#    * - rank 0 waits in ``forward``, and the others in a barrier or the next step
+#      - rank 0 validates alone, with DDP
+#      - the stacks of all ranks
+#      - above
+#    * - a rank raises ``Expected to have finished reduction``, and the others wait in ``backward``
+#      - it has skipped a layer, so DDP waits for gradients that never come
+#      - ``TORCH_DISTRIBUTED_DEBUG=INFO`` names the parameters
+#      - :doc:`/overview/gradient-buckets`
+#    * - the loss becomes strange, or ranks wait in different steps
+#      - a rank has caught an error, such as out of memory, and skipped its step
+#      - the log of each rank; the flight recorder
+#      - :doc:`/overview/memory`
+#    * - the process of a rank is gone, and the others wait
+#      - the kernel has killed it for its memory, or it has crashed
+#      - its log, and the signal that ``torchrun`` prints
+#      - :doc:`/overview/elastic`
+#    * - ranks wait in different collectives
+#      - they call collectives, or groups, in different orders
+#      - ``DETAIL``; the flight recorder
+#      - :doc:`/accelerators/order-and-abort`
+#    * - on several hosts, the first collective fails or hangs
+#      - a rank uses a network interface that the others cannot reach
+#      - ``NCCL_DEBUG=INFO`` logs the interface; set ``NCCL_SOCKET_IFNAME`` or ``GLOO_SOCKET_IFNAME``
+#      - :doc:`/overview/several-nodes`
+#    * - the ranks find each other, and then cannot connect
+#      - a firewall opens only the port of the rendezvous
+#      - connect to another port of the host with ``nc -zv``
+#      - :doc:`/overview/several-nodes`
+#    * - ``init_process_group`` or ``new_group`` waits, and then times out
+#      - a rank has not started, or has left out an earlier ``new_group``, which all ranks must call, not only the members
+#      - the error names the key, or counts the ranks
+#      - :doc:`/tutorial/error-messages`
+#    * - all work is done, and a process ends with ``SIGABRT``
+#      - a thread of the backend lets go of a tensor while Python ends
+#      - it stops if each rank calls ``destroy_process_group`` at its end
+#      - :doc:`/right/asynchronous-work`
+#
+# If you write a backend, you decide how much these tools can show:
+#
+# .. admonition:: What the tools need from your backend
 #    :collapsible: closed
 #
 #    .. list-table::
 #       :header-rows: 1
 #
-#       * - variable
-#         - meaning
-#       * - ``TORCH_NCCL_ASYNC_ERROR_HANDLING``
-#         - what happens after an error or a timeout: 0 nothing, 1 abort the communicators and end the process,
-#           2 only abort, 3 (the default) only end the process
-#       * - ``TORCH_NCCL_DUMP_ON_TIMEOUT``, in 2.15 also ``TORCH_FR_DUMP_ON_TIMEOUT``
-#         - each rank that notices an error or a timeout writes its flight recorder to a file on its node; on by
-#           default, 0 turns it off
-#       * - ``TORCH_FR_DUMP_TEMP_FILE``
-#         - the path of these files up to the rank, by default ``~/.cache/torch/comm_lib_trace_rank_``
+#       * - tool
+#         - what your backend does for it
+#       * - flight recorder
+#         - reports the ends of its operations to completion hooks
+#       * - ``DETAIL``
+#         - overrides ``getSequenceNumberForGroup``
+#       * - ``monitored_barrier``
+#         - overrides ``monitoredBarrier``, for which the base class throws an error
+#       * - profiler
+#         - passes a title to ``c10d::Work``, and says when the operation ends
 #
-#    Collect the files of all nodes in one folder for ``torchfrtrace``. A rank that has noticed nothing leaves no file;
-#    the command then stops with ``Missing dump files from ranks`` and the rank's number. Add
-#    ``--allow-incomplete-ranks`` to go on.
+#    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
+#    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
+#    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. So do not trust the field
+#    ``retired`` of its entries, which says that the recorder no longer waits: it makes a hanging asynchronous call look
+#    healthy, and a completed synchronous one look as if it hung.
 #
-# Each tool leads to a rank that differs. Continue in the program of that rank: look for the branch that the other
-# ranks do not take. If you write a backend, you decide how much these tools can show; :doc:`test-your-backend` says
-# what each of them needs.
+#    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
+#    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
+#    synchronous collectives have an event, too, the frame creates a ``Work`` for them while a profiler runs:
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
+#       :part: profiler
 #
 # Not run here: NCCL, firewalls, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
 # NCCL's variables are described as in PyTorch's headers, and the default path as in its library.

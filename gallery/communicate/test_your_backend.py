@@ -90,12 +90,6 @@ print(f"{result} (exit status {status})")
 # A check with one of the last three verdicts fails, and the exit status is then 1. In the output above, the
 # check of ``all_gather`` fails, because the dummy returns zeros.
 #
-# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-#
-# But all ranks must refuse. If the receiver refuses and the sender does not, as without ``recvAnysource``, the sender
-# hangs. So that such a check does not delay every run, name it in a file, one ``check: reason`` in a line, and pass
-# the file with ``--skips``.
-#
 # To find the bug behind a failure, read the section ``Failures`` of the output. Below each promise, ``made by`` names
 # the function or the header of PyTorch that makes it. A case with wrong values has its operation, dtype, shape,
 # memory layout and kind of call. The next line says which element differs first: above, for example, 0 where -3 is
@@ -103,33 +97,42 @@ print(f"{result} (exit status {status})")
 #
 # After a hang, the report contains the Python stack and the C++ stack of every rank.
 #
+# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
+#
 # Because a refusal is no failure, record what works: ``--add-claims FILE`` writes how many cases of each check
 # are right into a file, and a later run with ``--claims FILE`` fails if there are fewer. The ``README.md`` of
 # the suite has the other options.
 #
-# Choose the run that you need
-# ----------------------------
+# But all ranks must refuse. If the receiver refuses and the sender does not, as without ``recvAnysource``, the sender
+# hangs. So that such a check does not delay every run, name it in a file, one ``check: reason`` in a line, and pass
+# the file with ``--skips``.
 #
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - you want
-#      - add
-#    * - an overview: each capability with a few cases, as a rule with two ranks
-#      - ``--quick``
-#    * - the tensors on an accelerator, and the checks of streams
-#      - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host, and no more
-#        ``--ranks`` than devices if each needs its own
-#    * - other inputs for the checks ``generated.*``, which draw shapes, layouts, splits and sequences of calls, and
-#        show the smallest input that fails as a program
-#      - ``--seed N``, and ``--examples N`` for more than 50 of each check
-#    * - the ranks on several simulated hosts, so that the network is tested, too
-#      - ``--hosts 2``, on Linux
+# What one run does not find
+# --------------------------
 #
 # The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another algorithm
 # for long tensors, let it read the threshold from an environment variable, because the suite passes no options, and
 # run the suite once more with a threshold of zero. One run does not rule out races, so repeat the run, also with more
 # ranks than cores.
+#
+# .. admonition:: Options for other runs
+#    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - you want
+#         - add
+#       * - an overview: each capability with a few cases, as a rule with two ranks
+#         - ``--quick``
+#       * - the tensors on an accelerator, and the checks of streams
+#         - ``--device TYPE``; also ``--blocking-wait`` if ``wait`` of your backend blocks the host, and no more
+#           ``--ranks`` than devices if each needs its own
+#       * - other inputs for the checks ``generated.*``, which draw shapes, layouts, splits and sequences of calls, and
+#           show the smallest input that fails as a program
+#         - ``--seed N``, and ``--examples N`` for more than 50 of each check
+#       * - the ranks on several simulated hosts, so that the network is tested, too
+#         - ``--hosts 2``, on Linux
 #
 # Run the suite with your own tests
 # ---------------------------------
@@ -173,10 +176,65 @@ print(output.partition("selected\n\n")[2].partition("\n\n")[0])
 #
 #       .. listing:: gallery/communicate/test_your_backend/test.yml
 #
+# .. admonition:: Base classes of PyTorch's tests
+#    :collapsible: closed
+#
+#    Beside the suite, PyTorch's own tests can check your backend. Their base classes, and some of the tests, are
+#    installed with PyTorch, in ``torch.testing._internal``. They need the package ``expecttest``, and may change with
+#    each release:
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - class, and its module
+#         - what it gives you
+#         - what to know
+#       * - ``MultiProcContinuousTest`` in ``common_distributed``
+#         - ranks that start once for all tests of a class
+#         - ``backend_str`` returns your name, and ``device_type`` your device
+#       * - ``MultiProcessTestCase`` and ``DistributedTestBase`` in ``common_distributed``
+#         - new ranks for each test
+#         - ``DistributedTestBase`` knows no backend for ``PrivateUse1``, so override ``backend``
+#       * - ``DistributedTest._DistTestBase`` in ``distributed.distributed_test``, to combine with ``TestDistBackend``
+#         - PyTorch's tests of collectives and DDP
+#         - It reads ``BACKEND`` and ``WORLD_SIZE`` from the environment. Many tests run only for the names in
+#           ``DistTestCases.backend_feature``, or only on CUDA.
+#       * - ``FSDPTest`` in ``common_fsdp``, ``DTensorTestBase`` in ``distributed._tensor.common_dtensor``
+#         - base classes for tests of FSDP2 and DTensor
+#         - They take the default backend of the current accelerator, so register yours with ``devices``, and import it first.
+#
+#    Except for ``DistributedTest``, PyTorch's tests with these classes are in no package, but in the folder
+#    ``test/distributed`` of PyTorch's repository.
+#
+# Bug: a test with zeros
+# ----------------------
+#
+# For what is special in your backend, you need tests of your own. This test is too weak:
+#
+# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
+#    :part: mistake
+#
+# The sum of zeros is zero, and so is the output of a backend that never reads its input. The fix is a
+# different number for each rank and each element:
+#
+# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
+#    :part: cure
+#
+# The dummy passes the first test and fails the second:
+
+from launcher import launch
+
+output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
+
+# %%
+# Choose the inputs so that each bug that you can think of changes the result: a wrong root, a missing
+# element at the end, a sum in place of an average, or a message out of order.
+#
 # Scoreboard
 # ----------
 #
-# This table shows what the whole suite found with two ranks, and when. The count of a verdict is the number of its cases:
+# To judge the counts of your backend, compare them with those of others. This table shows what the whole suite found
+# with two ranks, and when. The count of a verdict is the number of its cases:
 
 import csv
 
@@ -223,99 +281,6 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 #         - ``failure.abort``
 #       * - has no ``perform_nocolor_split`` in Python, although it can split groups
 #         - ``groups.on_a_bound_device``
-#
-# Bug: a test with zeros
-# ----------------------
-#
-# For what is special in your backend, you need tests of your own. This test is too weak:
-#
-# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
-#    :part: mistake
-#
-# The sum of zeros is zero, and so is the output of a backend that never reads its input. The fix is a
-# different number for each rank and each element:
-#
-# .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
-#    :part: cure
-#
-# The dummy passes the first test and fails the second:
-
-from launcher import launch
-
-output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
-
-# %%
-# Choose the inputs so that each bug that you can think of changes the result: a wrong root, a missing
-# element at the end, a sum in place of an average, or a message out of order.
-#
-# PyTorch's own tests
-# -------------------
-#
-# Beside the suite, PyTorch's own tests can check your backend. Their base classes, and some of the tests, are
-# installed with PyTorch, in ``torch.testing._internal``. They need the package ``expecttest``, and may change with
-# each release:
-#
-# .. admonition:: Base classes of PyTorch's tests
-#    :collapsible: closed
-#
-#    .. list-table::
-#       :header-rows: 1
-#
-#       * - class, and its module
-#         - what it gives you
-#         - what to know
-#       * - ``MultiProcContinuousTest`` in ``common_distributed``
-#         - ranks that start once for all tests of a class
-#         - ``backend_str`` returns your name, and ``device_type`` your device
-#       * - ``MultiProcessTestCase`` and ``DistributedTestBase`` in ``common_distributed``
-#         - new ranks for each test
-#         - ``DistributedTestBase`` knows no backend for ``PrivateUse1``, so override ``backend``
-#       * - ``DistributedTest._DistTestBase`` in ``distributed.distributed_test``, to combine with ``TestDistBackend``
-#         - PyTorch's tests of collectives and DDP
-#         - It reads ``BACKEND`` and ``WORLD_SIZE`` from the environment. Many tests run only for the names in
-#           ``DistTestCases.backend_feature``, or only on CUDA.
-#       * - ``FSDPTest`` in ``common_fsdp``, ``DTensorTestBase`` in ``distributed._tensor.common_dtensor``
-#         - base classes for tests of FSDP2 and DTensor
-#         - They take the default backend of the current accelerator, so register yours with ``devices``, and import it first.
-#
-# Except for ``DistributedTest``, PyTorch's tests with these classes are in no package, but in the folder
-# ``test/distributed`` of PyTorch's repository.
-#
-# What the tools for hangs need
-# -----------------------------
-#
-# How much the tools of :doc:`debug` show depends on what your backend reports:
-#
-# .. admonition:: Flight recorder and profiler
-#    :collapsible: closed
-#
-#    .. list-table::
-#       :header-rows: 1
-#
-#       * - tool
-#         - what your backend does for it
-#       * - flight recorder
-#         - reports the ends of its operations to completion hooks
-#       * - ``DETAIL``
-#         - overrides ``getSequenceNumberForGroup``
-#       * - ``monitored_barrier``
-#         - overrides ``monitoredBarrier``, for which the base class throws an error
-#       * - profiler
-#         - passes a title to ``c10d::Work``, and says when the operation ends
-#
-#    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
-#    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
-#    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. So do not trust the field
-#    ``retired`` of its entries, which says that the recorder no longer waits: it makes a hanging asynchronous call look
-#    healthy, and a completed synchronous one look as if it hung.
-#
-#    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
-#    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
-#    synchronous collectives have an event, too, the frame creates a ``Work`` for them while a profiler runs:
-#
-#    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
-#       :part: profiler
 #
 # Exercise
 # --------
