@@ -3,73 +3,20 @@ shm, a backend in shared memory
 ===============================
 
 The ranks of one host can communicate through memory that they share, so that a small operation takes microseconds.
-This page is a map of ``shm``, a backend that uses such memory: which file contains which decision, and how long its
-operations take.
-
-This part is a case study, for readers who write a transport of their own. If you wrap a library, skip this part,
-because the library has made these decisions for you: read :doc:`the part on the frame </right/smallest-backend>` and
-:doc:`the part on libraries </library/index>`.
+This page is a map of ``shm``, a backend that uses such memory: how long its operations take, and which file contains
+which decision.
 
 The backend is in ``extension/shm_collectives``. It implements the operations of ``c10d::Backend`` for dense
-CPU tensors, and the sum of sparse ones; DDP and FSDP2 train with it. The end of this page lists what it
-leaves out.
+CPU tensors, and the sum of sparse ones; DDP and FSDP2 train with it.
 
 .. diagram:: communicate/a_backend_that_communicates/diagram
 
-One decision for each file
---------------------------
-
-Your own transport must make each decision below, although it can take most of the answers from the frame. A row of
-the table names the files that contain the decision. Those of ``extension/frame``, which
-:doc:`/right/smallest-backend` introduces, serve every transport; those of ``shm_collectives/src`` depend on shared
-memory:
-
-.. list-table::
-   :header-rows: 1
-
-   * - frame
-     - shm
-     - decision
-   * - ``transport``
-     - ``transport``
-     - what the frame leaves to ``shm``
-   * - ``rendezvous``, ``keys``, ``store_keys``
-     -
-     - how the ranks of a group find each other
-   * - ``host``
-     - ``memory``, ``others``
-     - what the ranks share, who may read it, and which rank is dead
-   * - ``steps``, ``note``
-     - ``step``
-     - in which order the ranks write and read
-   * -
-     - ``waiting``
-     - how a rank waits for another one
-   * - ``reductions``, ``sparse``
-     - ``collectives``
-     - what a collective writes and reads, and how numbers are combined
-   * -
-     - ``messages``
-     - how a message finds its receive
-   * - ``arguments``, ``bytes``, ``backend``
-     -
-     - which tensors each method of ``c10d::Backend`` takes
-   * - ``group``, ``engine``, ``pending``, ``threads``, ``process``, ``work``
-     -
-     - which thread runs an operation, and how a program learns of its end
-   * - ``options``, ``registration``
-     - ``registration``
-     - how Python finds the backend
-
-The next pages explain one decision each: what the ranks share, how they divide it, in which order
-they use it, how a collective is made of steps, and how a rank waits.
+The first sum
+-------------
 
 You build and install ``shm`` :doc:`like the dummy </tutorial/step-3-build-and-install>`, on Linux and with a C++20
 compiler. To begin a backend of your own, take the project of :doc:`/tutorial/next-steps`, not this one, because the
 transport of that project is easier to replace.
-
-The first sum
--------------
 
 To check the installation, run the program of the home page with another import and another name. Each
 rank starts with a different number:
@@ -135,17 +82,55 @@ for ranks in (2, 4):
 # In the remaining cases, the runs of the two backends overlap, so this measurement does not decide which one is
 # faster there.
 #
-# What it leaves out
-# ------------------
+# One decision for each file
+# --------------------------
 #
-# Some features of ``c10d::Backend`` would distract from the decisions above, or concern a device, so
-# ``shm`` lacks
+# To be this fast, your own transport must make the decisions below; the frame makes all others. A row of the table
+# names the files that contain the decision. Those of ``extension/frame``, which :doc:`/right/smallest-backend`
+# introduces, serve every transport; those of ``shm_collectives/src`` depend on shared memory:
 #
-# - completion hooks and abort hooks, so the flight recorder does not learn that an operation
-#   has ended (:doc:`debug`);
-# - coalesced messages: ``supportsCoalescing`` is false, so ``batch_isend_irecv`` submits each
-#   message alone;
-# - windows, ``reconfigure``, ``shrink`` and time estimates;
-# - an allocator, ``suspend``, ``resume`` and memory statistics, which concern memory of a device.
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - frame
+#      - shm
+#      - decision
+#    * - ``transport``
+#      - ``transport``
+#      - what the frame leaves to ``shm``
+#    * - ``host``
+#      - ``memory``, ``others``
+#      - what the ranks share, who may read it, and which rank is dead
+#    * - ``steps``, ``note``
+#      - ``step``
+#      - in which order the ranks write and read
+#    * -
+#      - ``waiting``
+#      - how a rank waits for another one
+#    * - ``reductions``, ``sparse``
+#      - ``collectives``
+#      - what a collective writes and reads, and how numbers are combined
+#    * -
+#      - ``messages``
+#      - how a message finds its receive
+#    * - ``options``, ``registration``
+#      - ``registration``
+#      - how Python finds the backend
+#
+# .. admonition:: What ``shm`` leaves out
+#    :collapsible: closed
+#
+#    Some features of ``c10d::Backend`` would distract from the decisions above, or concern a device, so
+#    ``shm`` lacks
+#
+#    - completion hooks and abort hooks, so the flight recorder does not learn that an operation
+#      has ended (:doc:`debug`);
+#    - coalesced messages: ``supportsCoalescing`` is false, so ``batch_isend_irecv`` submits each
+#      message alone;
+#    - windows, ``reconfigure``, ``shrink`` and time estimates;
+#    - an allocator, ``suspend``, ``resume`` and memory statistics, which concern memory of a device.
+#
+# The next pages explain one decision each: what the ranks share, how they divide it, in which order
+# they use it, how a collective is made of steps, and how a rank waits.
 #
 # :doc:`share-memory` begins with the decision from which all others follow: what the ranks share.

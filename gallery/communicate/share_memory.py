@@ -28,6 +28,29 @@ output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 # The first line of each rank is ``st_nlink``, the number of names of the file, and it is zero. Because a mapping is
 # enough to use the memory, both ranks close the file when all have mapped it.
 #
+# Who removes the memory
+# ----------------------
+#
+# The reason for memory without a name was that nothing is left. To test it, the next program forms a group
+# of two ranks, and ends rank 0 with ``SIGTERM`` and rank 1 with ``SIGKILL``, so that neither can clean up.
+# Before the signals and after each, it counts the processes that have mapped the memory, according to
+# ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
+#
+# .. admonition:: The ranks and the signals
+#    :collapsible: closed
+#
+#    .. listing:: gallery/communicate/share_memory/killed_ranks.py
+#       :part: rank
+#
+#    .. listing:: gallery/communicate/share_memory/killed_ranks.py
+#       :part: signals
+#       :no-caption:
+
+output = run_program("share_memory/killed_ranks.py")
+
+# %%
+# After the last signal, no process has the memory and no file refers to it, so the kernel frees its pages.
+#
 # Bug: closing the file too early
 # -------------------------------
 #
@@ -120,29 +143,6 @@ output = launch("share_memory/another_host.py", ranks=2)
 # %%
 # The line of rank 1 names both places: its own, here shortened to ``...``, and that of rank 0. Rank 0 reads the same
 # reason, so in a real group both ranks raise it.
-#
-# Who removes the memory
-# ----------------------
-#
-# The reason for memory without a name was that nothing is left. To test it, the next program forms a group
-# of two ranks, and ends rank 0 with ``SIGTERM`` and rank 1 with ``SIGKILL``, so that neither can clean up.
-# Before the signals and after each, it counts the processes that have mapped the memory, according to
-# ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
-#
-# .. admonition:: The ranks and the signals
-#    :collapsible: closed
-#
-#    .. listing:: gallery/communicate/share_memory/killed_ranks.py
-#       :part: rank
-#
-#    .. listing:: gallery/communicate/share_memory/killed_ranks.py
-#       :part: signals
-#       :no-caption:
-
-output = run_program("share_memory/killed_ranks.py")
-
-# %%
-# After the last signal, no process has the memory and no file refers to it, so the kernel frees its pages.
 #
 # Exercise
 # --------

@@ -51,14 +51,27 @@ Because a rank reads only the slot of the root, it need wait only for the root a
 ``op.note.root`` of ``run`` says. A collective in which a rank reads all slots waits for everyone. ``reduce`` is not
 in the table, because it is an all-reduce in which only the root has an output.
 
+Detect another operation or size
+--------------------------------
+
+If ranks call different operations, or pass different sizes, all of them must get an error, because otherwise one would
+read bytes that another has not written. Therefore each slot contains a note with the operation, its number, size,
+dtype, ``ReduceOp`` and root, and in the first step of a collective every rank compares the notes of all.
+
+The comparison is part of every call, so it must be cheap: a digest of the note, 8 bytes long, is in the cache line
+of the counter, which is read anyway. A rank reads the notes themselves only if the digests differ:
+
+.. admonition:: The comparison
+   :collapsible: closed
+
+   .. listing:: extension/shm_collectives/src/step.hpp
+      :part: compare
+
 Different sizes in all_to_all
 -----------------------------
 
-If ranks pass tensors of different sizes, all of them must get an error, because otherwise one would read bytes that
-another has not written. In most collectives the size stands in the note, which the ranks compare anyway.
-
-In an all-to-all, each pair of ranks may exchange a different number of bytes. So each block starts with two sizes:
-what the writer sends to this reader, and what the writer expects back.
+In an all-to-all, the note is not enough, because each pair of ranks may exchange a different number of bytes. So each
+block starts with two sizes: what the writer sends to this reader, and what the writer expects back.
 
 In the next worker, rank 0 sends two rows to rank 1, which expects one:
 
@@ -117,22 +130,6 @@ output = launch("the_other_operations/messages.py", ranks=2)
 #
 # A rank that destroys the group sets the flag ``left`` in the shared memory. A rank that is killed cannot do that,
 # so ``ended`` tests its *pidfd*, a descriptor of the process that becomes readable when the process has ended.
-#
-# Detect another operation or size
-# --------------------------------
-#
-# A rank that is alive can still break the group, if it calls another operation or passes another size. Therefore each
-# slot contains a note with the operation, its number, size, dtype, ``ReduceOp`` and root, and in the first step of a
-# collective every rank compares the notes of all.
-#
-# The comparison is part of every call, so it must be cheap: a digest of the note, 8 bytes long, is in the cache line
-# of the counter, which is read anyway. A rank reads the notes themselves only if the digests differ:
-#
-# .. admonition:: The comparison
-#    :collapsible: closed
-#
-#    .. listing:: extension/shm_collectives/src/step.hpp
-#       :part: compare
 #
 # Give all ranks the same reason
 # ------------------------------

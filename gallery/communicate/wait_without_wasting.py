@@ -95,21 +95,18 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 output = launch("wait_without_wasting/late_rank.py", ranks=2)
 
 # %%
-# More ranks than cores
-# ---------------------
-#
 # If a group has more ranks than the machine has processors, spinning only delays the rank that the others
 # wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning.
 #
-# Even yielding may not help. If its setting autogroup is on, Linux groups processes by *session*, and a process
-# yields only to others of its own session. ``torchrun`` gives each rank a session of its own. So under autogroup,
-# ``sched_yield`` lets no other rank run.
-#
-# Therefore ``yield_for`` is 0 by default if a group has more ranks than processors, and its ranks are in several
-# sessions. These ranks sleep at once:
-#
 # .. admonition:: ``WaitingPolicy``
 #    :collapsible: closed
+#
+#    Even yielding may not help. If its setting autogroup is on, Linux groups processes by *session*, and a process
+#    yields only to others of its own session. ``torchrun`` gives each rank a session of its own. So under autogroup,
+#    ``sched_yield`` lets no other rank run.
+#
+#    Therefore ``yield_for`` is 0 by default if a group has more ranks than processors, and its ranks are in several
+#    sessions. These ranks sleep at once:
 #
 #    .. listing:: extension/shm_collectives/src/waiting.hpp
 #       :part: policy
