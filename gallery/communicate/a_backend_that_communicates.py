@@ -85,9 +85,10 @@ for ranks in (2, 4):
 # One decision for each file
 # --------------------------
 #
-# To be this fast, your own transport must make the decisions below; the frame makes all others. A row of the table
-# names the files that contain the decision. Those of ``extension/frame``, which :doc:`/right/smallest-backend`
-# introduces, serve every transport; those of ``shm_collectives/src`` depend on shared memory:
+# These times follow from the decisions below, which your own transport must make, too; the frame makes all others. A
+# row of the table names the files that contain the decision. Those of ``extension/frame``, which
+# :doc:`/right/smallest-backend` introduces, serve every transport; those of ``shm_collectives/src`` depend on shared
+# memory:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -4,8 +4,7 @@ Collectives in steps
 
 If two ranks add the same numbers in different orders, their sums can differ, and with DDP the copies of a model drift
 apart silently. So this page implements two collectives of ``shm`` on the step protocol, and you decide what each rank
-writes and reads in each step, and which rank adds which numbers, in which order. A new algorithm for messages needs
-none of this: :doc:`/algorithms/collectives-from-messages` shows how to write one.
+writes and reads in each step, and which rank adds which numbers, in which order.
 
 .. diagram:: communicate/build_a_collective/diagram
 
@@ -81,7 +80,7 @@ The price is a second step for each part, but this step is at the same time the 
    Each rank may begin with its own block here, because only this rank reduces the block, and the others copy the
    sum.
 
-If two ranks shared the work, as many bytes would pass through the slots as before, so the second step would not pay.
+   If two ranks shared the work, as many bytes would pass through the slots as before, so the second step would not pay.
 
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:

@@ -268,7 +268,8 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #      - connect to another port of the host with ``nc -zv``
 #      - :doc:`/overview/several-nodes`
 #    * - ``init_process_group`` or ``new_group`` waits, and then times out
-#      - a rank has not started, or has left out an earlier ``new_group``, which all ranks must call, not only the members
+#      - a rank has not started, or has left out an earlier ``new_group``, which all ranks must call, not only the
+#        members
 #      - the error names the key, or counts the ranks
 #      - :doc:`/tutorial/error-messages`
 #    * - all work is done, and a process ends with ``SIGABRT``

@@ -87,13 +87,16 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 #    :part: reserve
 #
 # ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error where the kernel refuses a
-# page. This error fails the group on all ranks. Three cases still end in a signal:
+# page. This error fails the group on all ranks.
 #
-# - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead. To let the kernel refuse in
-#   time, set ``vm.overcommit_memory`` to 2, with which it promises no more memory than it has.
-# - If a cgroup limits the memory of a container, the kernel ends a process of the container in the same way.
-# - On Linux before 5.14, whose ``madvise`` lacks this option, the rank touches the pages itself, and gets ``SIGBUS``
-#   where a newer kernel would return the error.
+# .. admonition:: Three cases still end in a signal
+#    :collapsible: closed
+#
+#    - If the machine has no page left, the kernel ends a process with ``SIGKILL`` instead. To let the kernel refuse in
+#      time, set ``vm.overcommit_memory`` to 2, with which it promises no more memory than it has.
+#    - If a cgroup limits the memory of a container, the kernel ends a process of the container in the same way.
+#    - On Linux before 5.14, whose ``madvise`` lacks this option, the rank touches the pages itself, and gets ``SIGBUS``
+#      where a newer kernel would return the error.
 #
 # Bug: memory that can shrink
 # ---------------------------

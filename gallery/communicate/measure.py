@@ -118,13 +118,16 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 # On two ranks, the bandwidth of ``shm`` falls between 1 and 16 MiB, perhaps because the data no longer fits into the
 # caches. So quote a bandwidth together with the size of the tensor.
 #
-# To see how near a backend is to the limit of the network, count what each of *n* ranks sends on average. In an
-# all-reduce of *S* bytes, that is at least (*n* - 1)/*n* times *S* for other ranks to add up, and as many bytes of
-# results, unless switches compute the sums. On four ranks, both together are 1.5 times *S*. An all-gather or a
-# reduce-scatter, where *S* is the size of the whole tensor, sends only half of that.
+# .. admonition:: Bus bandwidth
+#    :collapsible: closed
 #
-# The bandwidth of an all-reduce times 2(*n* - 1)/*n* is called *bus bandwidth*. When the bus bandwidth is near the
-# bandwidth of the network, a faster backend hardly helps.
+#    To see how near a backend is to the limit of the network, count what each of *n* ranks sends on average. In an
+#    all-reduce of *S* bytes, that is at least (*n* - 1)/*n* times *S* for other ranks to add up, and as many bytes of
+#    results, unless switches compute the sums. On four ranks, both together are 1.5 times *S*. An all-gather or a
+#    reduce-scatter, where *S* is the size of the whole tensor, sends only half of that.
+#
+#    The bandwidth of an all-reduce times 2(*n* - 1)/*n* is called *bus bandwidth*. When the bus bandwidth is near the
+#    bandwidth of the network, a faster backend hardly helps.
 #
 # A step of training
 # ------------------

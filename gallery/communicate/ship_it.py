@@ -2,9 +2,9 @@
 Sanitizers, wheels and releases
 ===============================
 
-A backend in C++ can give right results and still read past the end of its memory, or let two threads race. Sanitizers
-find such bugs, and the first half of this page runs them. The second half is about what users install: one wheel for
-several minor releases of PyTorch, which may also go to PyPI.
+A backend in C++ can pass its tests on your machine and fail for its users, because it reads past the end of its
+memory, lets two threads race, or was built for another release of PyTorch. Sanitizers find the first two; one wheel for
+several minor releases, which may also go to PyPI, prevents the third.
 
 A *sanitizer* is an option with which the compiler adds checks to your code. When a check fails, a library, the
 *runtime* of the sanitizer, reports the line.
@@ -113,6 +113,29 @@ output = run_program("ship_it/data_race.py")
 # ThreadSanitizer cannot see PyTorch's atomic operations, and reports false data races. To leave out these reports,
 # set ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
 #
+# Exercise
+# --------
+#
+# The ranks of a group are usually processes. Let a process instead of a thread publish the number, with
+# the bug, in memory that both share. What does ThreadSanitizer report?
+#
+# .. admonition:: Solution
+#    :collapsible: closed
+#
+#    It reports nothing. The runtime in each process sees only the accesses of this process.
+#
+#    .. listing:: gallery/communicate/ship_it/publish_to_process.cpp
+#       :part: solution
+#
+# The solution is compiled for ThreadSanitizer and run:
+
+output = run_program("ship_it/race_of_processes.py")
+
+# %%
+# With ThreadSanitizer, a test whose ranks are processes therefore checks the threads of each rank, but not the memory
+# order between ranks. Test the memory order with threads, as this page does. Test the order of the steps with a
+# model, as :doc:`/communicate/step-by-step` does.
+#
 # One build for each minor release
 # --------------------------------
 #
@@ -145,6 +168,9 @@ assert package.requires == [f"torch=={major}.{minor}.*"] and "linux" in tag
 # %%
 # The requirement ties the wheel to one minor release of PyTorch, with any patch. From 2.14 on, PyTorch
 # uses the entry point to find the backend by its name, as :doc:`/tutorial/step-3-found-by-name` shows.
+#
+# PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which one build serves several releases, does not
+# replace these builds, because it has no function of c10d.
 #
 # The name of a wheel consists of the package, its version and the tag, and does not contain the release
 # of PyTorch. So the wheels for two releases have the same name, and an index can have only one of them. The
@@ -198,13 +224,16 @@ temporary.cleanup()
 # the wheels of PyTorch 2.15. To support old systems, build in one of the images of `manylinux
 # <https://github.com/pypa/manylinux>`__, which have an old glibc.
 #
-# If your backend needs a communication library that is not part of the system, ``auditwheel`` copies it into the
-# wheel. It does not copy the plug-ins that this library loads at run time, such as the transports of UCX. The wheel
-# then works, but with a slower transport, and no error says so.
+# .. admonition:: A library that loads plug-ins
+#    :collapsible: closed
 #
-# So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and compare the log of the library
-# before and after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, the log must name the same
-# transports.
+#    If your backend needs a communication library that is not part of the system, ``auditwheel`` copies it into the
+#    wheel. It does not copy the plug-ins that this library loads at run time, such as the transports of UCX. The wheel
+#    then works, but with a slower transport, and no error says so.
+#
+#    So exclude a library that loads plug-ins, as :doc:`/library/several-hosts` does, and compare the log of the library
+#    before and after: with ``UCX_LOG_LEVEL=info``, or ``FI_LOG_LEVEL=info`` of libfabric, the log must name the same
+#    transports.
 #
 # One wheel for several releases
 # ------------------------------
@@ -231,31 +260,5 @@ temporary.cleanup()
 # The modules are for one version of Python, so run ``build_wheel.py`` with each version. CPU builds and CUDA builds
 # of one release can share a module that includes no header of CUDA: a module that was compiled with the CPU build of
 # 2.13.0 also ran with the CUDA build.
-#
-# PyTorch's *stable ABI*, the headers in ``torch/csrc/stable`` with which one build serves several releases, does not
-# replace these builds, because it has no function of c10d.
-#
-# Exercise
-# --------
-#
-# The ranks of a group are usually processes. Let a process instead of a thread publish the number, with
-# the bug, in memory that both share. What does ThreadSanitizer report?
-#
-# .. admonition:: Solution
-#    :collapsible: closed
-#
-#    It reports nothing. The runtime in each process sees only the accesses of this process.
-#
-#    .. listing:: gallery/communicate/ship_it/publish_to_process.cpp
-#       :part: solution
-#
-# The solution is compiled for ThreadSanitizer and run:
-
-output = run_program("ship_it/race_of_processes.py")
-
-# %%
-# With ThreadSanitizer, a test whose ranks are processes therefore checks the threads of each rank, but not the memory
-# order between ranks. Test the memory order with threads, as this page does. Test the order of the steps with a
-# model, as :doc:`/communicate/step-by-step` does.
 #
 # Not run here: a build in an image of manylinux, and an upload to PyPI.

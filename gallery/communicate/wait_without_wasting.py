@@ -98,7 +98,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # If a group has more ranks than the machine has processors, spinning only delays the rank that the others
 # wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning.
 #
-# .. admonition:: ``WaitingPolicy``
+# .. admonition:: Ranks in several sessions
 #    :collapsible: closed
 #
 #    Even yielding may not help. If its setting autogroup is on, Linux groups processes by *session*, and a process
