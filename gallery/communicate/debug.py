@@ -288,7 +288,7 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #       * - tool
 #         - what your backend does for it
 #       * - flight recorder
-#         - reports the ends of its operations to completion hooks
+#         - reports the ends of its operations to completion hooks (:doc:`/tutorial/every-operation`)
 #       * - ``DETAIL``
 #         - overrides ``getSequenceNumberForGroup``
 #       * - ``monitored_barrier``
@@ -299,9 +299,7 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    **Flight recorder.** An entry is "scheduled", and becomes "completed" when your backend reports the end of the
 #    operation. So implement completion hooks, and let synchronous calls return a ``Work`` (on the CPU, one that has
 #    ended), because the recorder finds the entry through the ``Work``. PyTorch's header
-#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither. So do not trust the field
-#    ``retired`` of its entries, which says that the recorder no longer waits: it makes a hanging asynchronous call look
-#    healthy, and a completed synchronous one look as if it hung.
+#    ``hooks/FlightRecorderHook.hpp`` describes both. ``shm`` does neither.
 #
 #    **Profiler.** The constructor of ``c10d::Work`` begins an event if you pass a title, but only the backend knows
 #    when to end it. In ``shm``, the frame of :doc:`/right/smallest-backend` ends it as shown here. So that
