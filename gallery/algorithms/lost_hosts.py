@@ -7,41 +7,6 @@ data and does nothing else hangs for 30 minutes when a process is killed, and na
 ways a rank gets lost, which of them a connection reports, and how ``tcp`` notices most of the others, so that all
 ranks raise one reason that helps.
 
-This table sums it up. Most losses are noticed by connections that close, probes on connections that are silent,
-and a *heartbeat*, a number that each rank raises in the store; the sections below explain these one after another:
-
-.. list-table::
-   :header-rows: 1
-
-   * - the rank
-     - is noticed by
-     - how soon
-     - the error says
-   * - has been killed on this host
-     - the kernel
-     - about 0.2 s
-     - ``has died (process 4711)``
-   * - has been killed on another host
-     - its closed connections
-     - about 0.3 s
-     - ``is lost: it has closed its connection``
-   * - has left, or its group has failed
-     - a line in the store
-     - about 0.2 s
-     - ``has left the group``, or the reason of the failure
-   * - is on a host that is down, or cut off
-     - its heartbeat in the store
-     - ``heartbeat``, by default 10 s
-     - ``has not been heard from for 10000 ms``
-   * - is cut off, but reaches the store
-     - data or probes without an answer
-     - about 15 s
-     - ``is lost: Connection timed out``
-   * - is late, or stopped
-     - nothing
-     - the timeout of the group or of the call
-     - ``Timed out after …``
-
 Closed connections
 ------------------
 
@@ -63,7 +28,7 @@ would then be true, and would help no user. So a rank follows two rules:
       :end-before: void announce
 
    ``watch_`` is the class ``Watch`` of :doc:`/library/lost-ranks-of-a-library`. It looks at processes of this host,
-   reads the list of reasons in the store, and counts heartbeats.
+   and reads the list of reasons in the store.
 
 The next program loses rank 2 of three ranks in four ways, while the others wait for it in a barrier with a timeout of
 two seconds:
@@ -79,9 +44,6 @@ run_program("lost_hosts/lost_ranks.py")
 # %%
 # The other ranks name rank 2 and the reason. A stopped rank keeps its connections, and its kernel still acknowledges
 # data, so only the timeout of two seconds ends the wait for it.
-#
-# If a rank believed a closed connection at once, the error in the first three ways could be ``it has closed its
-# connection``, which does not say why.
 #
 # Connections that are cut
 # ------------------------
@@ -128,8 +90,9 @@ run_program("lost_hosts/cut_off.py")
 # Heartbeats in the store
 # -----------------------
 #
-# A host that is down closes no connection. So each rank also has a heartbeat: it raises a number in the store again
-# and again. The heartbeat shows after 10 seconds that a host is down, the connections only after 15. Both are needed:
+# Not every wait has a connection that could report a cut. So each rank also has a *heartbeat*: it raises a number in
+# the store again and again. The heartbeat shows after 10 seconds that a host is down, the connections only after 15.
+# Both are needed:
 #
 # - A receive from any rank waits for no connection in particular, so only the heartbeat tells of a dead rank.
 # - If two hosts reach the store but not each other, their heartbeats go on, so only the connections tell.
@@ -140,12 +103,12 @@ run_program("lost_hosts/cut_off.py")
 # A rank that can no longer reach the store raises an error after the time of the heartbeat, so both sides of a cut
 # end: :doc:`/library/lost-ranks-of-a-library` shows how.
 #
-# Failures that are no deaths
-# ---------------------------
+# Failures without a dead rank
+# ----------------------------
 #
-# A collective is a chain of messages. When it fails on one rank, the others wait for messages that will never be
-# sent, perhaps from a rank that knows nothing of the failure. So the rank that fails tells all through the store, and
-# the whole group fails.
+# A collective can also fail on a rank that is alive. Because it is a chain of messages, the others then wait for
+# messages that will never be sent, perhaps from a rank that knows nothing of the failure. So the rank that fails tells
+# all through the store, and the whole group fails.
 #
 # After a failure, a message may have moved in part. What is left of this message would be taken for the next one, so
 # the connection cannot be used again:
@@ -160,10 +123,10 @@ run_program("lost_hosts/cut_off.py")
 # Ranks that do not agree
 # -----------------------
 #
-# A wrong option of one rank should be found before the group exists, and not at the first deadline. The next worker
-# gives rank 1 wrong options three times. The first two options name something that does not exist. The third names an
-# algorithm on rank 1 only, so rank 1 would send other messages than rank 0 expects, and both would wait for each
-# other:
+# Ranks can also wait for each other although none of them has failed, because one has a wrong option. That should be
+# found before the group exists, and not at the first deadline. The next worker gives rank 1 wrong options three times.
+# The first two options name something that does not exist. The third names an algorithm on rank 1 only, so rank 1
+# would send other messages than rank 0 expects, and both would wait for each other:
 #
 # .. listing:: gallery/algorithms/lost_hosts/bad_input.py
 #    :part: attempts
@@ -182,8 +145,46 @@ launch("lost_hosts/bad_input.py", ranks=2)
 #       :end-before: // [hello]
 #
 #    These terms go first in what a rank publishes in the store, so even a rank whose version publishes other things
-#    behind them is named, with both versions. The version of the frame counts, too: it makes the heads of messages,
-#    and another version may choose another algorithm for the same size.
+#    behind them is named, with both versions. The version of the frame counts, too, because another version may
+#    choose another algorithm for the same size.
+#
+# What notices which loss
+# -----------------------
+#
+# Together with the kernel, which reports a killed process of the same host, these signs cover every loss. Only for a
+# rank that is late or stopped, there is no sign but the timeout:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - the rank
+#      - is noticed by
+#      - how soon
+#      - the error says
+#    * - has been killed on this host
+#      - the kernel
+#      - about 0.2 s
+#      - ``has died (process 4711)``
+#    * - has been killed on another host
+#      - its closed connections
+#      - about 0.3 s
+#      - ``is lost: it has closed its connection``
+#    * - has left, or its group has failed
+#      - a line in the store
+#      - about 0.2 s
+#      - ``has left the group``, or the reason of the failure
+#    * - is on a host that is down, or cut off
+#      - its heartbeat in the store
+#      - ``heartbeat``, by default 10 s
+#      - ``has not been heard from for 10000 ms``
+#    * - is cut off, but reaches the store
+#      - data or probes without an answer
+#      - about 15 s
+#      - ``is lost: Connection timed out``
+#    * - is late, or stopped
+#      - nothing
+#      - the timeout of the group or of the call
+#      - ``Timed out after …``
 #
 # Exercise
 # --------
