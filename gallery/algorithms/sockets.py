@@ -54,17 +54,25 @@ launch("sockets/four_ranks.py", ranks=4)
 # %%
 # Each rank has the sum, and the message of the rank before it, which is the sum plus that rank's number.
 #
-# Addresses and a token in the store
-# ----------------------------------
+# Addresses in the store
+# ----------------------
 #
 # Ranks of different hosts find each other through the store of the group. Each rank listens at a port that
-# the system chooses, and publishes its version, a token, its address and its host:
+# the system chooses, and publishes its version, a token and its address:
 #
 # .. admonition:: ``connections``
 #    :collapsible: closed
 #
 #    .. listing:: extension/tcp_collectives/src/connect.hpp
 #       :part: publish
+#
+# A host often has several interfaces: one for its users, one for the ranks, and one of a container system, which
+# leads nowhere. No rule finds the right one everywhere, so ``tcp`` has a simple default and an option. The default is
+# the first interface that is up and is not the loopback, with IPv4 before IPv6. ``Options.interface`` names another
+# one. It may differ from host to host, because a rank uses it only for the address that it publishes.
+#
+# A token against strangers
+# -------------------------
 #
 # Whoever opens a connection is its *caller*. Between two ranks, that is the one with the larger number, so that they
 # do not both open one.
@@ -87,14 +95,6 @@ launch("sockets/four_ranks.py", ranks=4)
 #
 # The token does not hide anything: messages cross the network as they are. So use ``tcp``, like NCCL and gloo, only
 # in a network that you trust.
-#
-# The network interface
-# ---------------------
-#
-# A host often has several interfaces: one for its users, one for the ranks, and one of a container system, which
-# leads nowhere. No rule finds the right one everywhere, so ``tcp`` has a simple default and an option. The default is
-# the first interface that is up and is not the loopback, with IPv4 before IPv6. ``Options.interface`` names another
-# one. It may differ from host to host, because a rank uses it only for the address that it publishes.
 #
 # Three connections between two ranks
 # -----------------------------------
@@ -192,24 +192,26 @@ launch("sockets/connections.py", ranks=4)
 #
 #    What a library must do before each sleep is the argument ``arm`` of ``rest``.
 #
-# If your library has a descriptor that can be polled, pass it to ``rest``, and do before each sleep what the last
-# column says:
+# If your library has a descriptor that can be polled, pass it to ``rest``, with what must be done before each sleep:
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
+#    :collapsible: closed
 #
-#    * - library
-#      - descriptor
-#      - before each sleep
-#    * - UCX
-#      - ``ucp_worker_get_efd``
-#      - ``ucp_worker_arm``; if it says busy, look again
-#    * - libfabric
-#      - that of a wait object, ``FI_WAIT_FD``
-#      - ``fi_trywait``
-#    * - ``libibverbs``
-#      - that of a completion channel
-#      - ``ibv_req_notify_cq``, then look once more
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - library
+#         - descriptor
+#         - before each sleep
+#       * - UCX
+#         - ``ucp_worker_get_efd``
+#         - ``ucp_worker_arm``; if it says busy, look again
+#       * - libfabric
+#         - that of a wait object, ``FI_WAIT_FD``
+#         - ``fi_trywait``
+#       * - ``libibverbs``
+#         - that of a completion channel
+#         - ``ibv_req_notify_cq``, then look once more
 #
 # A library without a descriptor needs a thread that polls, as :doc:`/library/which-thread-calls` shows.
 #
