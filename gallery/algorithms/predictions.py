@@ -3,8 +3,8 @@ Predictions and measurements
 ============================
 
 A simulator is easy to believe, because its tables never vary. If its model misses what limits your network, you
-choose the wrong algorithm. This page lays predicted times beside times of ``tcp`` that were recorded on simulated
-hosts, compares ``tcp`` with gloo, and shows how you measure an algorithm of your own.
+choose the wrong algorithm. To see which predictions hold, this page lays them beside times of ``tcp`` that were
+recorded on simulated hosts, asks what the choice of an algorithm is worth, and shows how you measure your own.
 
 Predicted and measured
 ----------------------
@@ -42,18 +42,18 @@ show_table(*recorded.counts())
 # To choose an algorithm, you need the order more than the time. Where the last column has two equal numbers, all of
 # these orders were predicted correctly.
 #
-# With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
-# takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
-# within a host as much overhead as one between hosts.
-#
-# The model and the hosts
-# -----------------------
+# Why a prediction can be off
+# ---------------------------
 #
 # For its predictions, the simulator knew the latency and the rate of the links. Only ``overhead`` in the line about
 # the machine, the time for each send and each receive, was fitted. It comes from a single measurement: the least time
 # in which two ranks on two hosts reduce 4 bytes. Because each rank sends once and receives once, this time is the
 # latency plus twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP,
 # and a program that forwards packets.
+#
+# With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
+# takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
+# within a host as much overhead as one between hosts.
 #
 # Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
 # worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues. In
@@ -63,7 +63,11 @@ show_table(*recorded.counts())
 # On a single host, time goes to copies, to threads that wake up, and to waiting for a processor. None of these is in
 # the model, so compare algorithms there only by measurements.
 #
-# A simulated host is a set of namespaces, as in :doc:`/library/several-hosts`. Its interface is a *TUN* device, which
+# Simulated hosts and links
+# -------------------------
+#
+# To compare a prediction with a measurement, you need links whose latency and rate you know. A simulated host has such
+# links. It is a set of namespaces, as in :doc:`/library/several-hosts`, and its interface is a *TUN* device, which
 # hands packets to a program instead of a cable. One program forwards the packets of all hosts: a card sends and
 # receives one packet after another, at the rate, and the latency lies between. That is the model of the simulator,
 # but with real packets, TCP and processors.
@@ -90,19 +94,22 @@ run_program("predictions/slow_link.py")
 # The first line shows that even a single byte takes as long as the latency. For 64 KiB, the second line adds the 52
 # milliseconds that these bytes need at 10 Mbit/s.
 #
-# ``tcp`` and gloo
-# ----------------
+# What a choice is worth: ``tcp`` and gloo
+# ----------------------------------------
 #
-# To compare the backends, we let ``tcp`` choose its algorithms. ``2 x 1`` is two hosts with one rank each, and links
-# have 1 Gbit/s and 1 millisecond. Sizes are those of a rank's input.
+# gloo also runs over TCP, but mostly with other algorithms, so a comparison shows how much a choice can matter. For
+# it, we let ``tcp`` choose its algorithms. ``2 x 1`` is two hosts with one rank each, and links have 1 Gbit/s and 1
+# millisecond. Sizes are those of a rank's input.
 #
 # Each cell is the time of gloo divided by that of ``tcp``, so above 1, ``tcp`` is faster. If the medians and the
 # least times give different ratios, the cell has both, the smaller one first.
 #
-# A broadcast is measured with an answer: after each broadcast, all ranks meet in a barrier of ``tcp``. Without this
-# barrier, the root would begin the next broadcast before the last one has arrived, so a loop would measure only how
-# fast the root can send. The barrier takes the same time for both backends, so it draws the ratios of small
-# broadcasts nearer to 1.
+# .. admonition:: A broadcast is measured with an answer
+#    :collapsible: closed
+#
+#    After each broadcast, all ranks meet in a barrier of ``tcp``. Without this barrier, the root would begin the next
+#    broadcast before the last one has arrived, so a loop would measure only how fast the root can send. The barrier
+#    takes the same time for both backends, so it draws the ratios of small broadcasts nearer to 1.
 #
 # The line below the tables counts the cases in which gloo is ahead by both ratios:
 
@@ -154,14 +161,13 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # On two hosts, the part of the time that is spent inside a host lies between these two columns. Memory that took no
 # time at all would save no more than the column ``1 x 4``, because the rest is spent between the hosts.
 #
-# We also tried rings of bytes in shared memory instead of sockets: an all-reduce on one host became a little faster,
-# and on two hosts we measured no difference. Therefore ``tcp`` keeps its sockets, and ranks that are all on one host
-# can use ``shm``. If your links are faster, or your hosts have more ranks, compute the shares of this table first.
+# Therefore ``tcp`` keeps its sockets, and ranks that are all on one host can use ``shm``. If your links are faster, or
+# your hosts have more ranks, compute the shares of this table first.
 #
 # What ruins a measurement
 # ------------------------
 #
-# Each of these has spoilt a measurement here:
+# Before you measure, know what can mislead you. Each of these has spoilt a measurement here:
 #
 # - *Queues that overflow*, and the machine's congestion control: after a loss, TCP halves its rate, so one algorithm
 #   seems to have two speeds. Here queues hold 10 seconds, and all hosts use ``reno``.
@@ -190,4 +196,4 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 #    - how far you trust a predicted time, and from which difference on an order;
 #    - what you measure in any case: one host, many senders to one, small messages on busy processors.
 #
-# Not run here: ``make bench-algorithms`` itself, rings in shared memory, and real networks between machines.
+# Not run here: ``make bench-algorithms`` itself, and real networks between machines.
