@@ -42,49 +42,37 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 # %%
 # The time is that of the slowest rank, and the counts are those of all ranks together; ``between hosts`` has the
 # bytes that leave a host. For both numbers of ranks, ``halving_near`` is faster, because it sends the same bytes in
-# far fewer messages. ``choice`` says whether a backend on messages would choose this algorithm. These are the
-# options:
+# far fewer messages. ``choice`` says whether a backend on messages would choose this algorithm.
 #
-# .. list-table::
-#    :header-rows: 1
+# .. admonition:: For reference: the options of the simulator
+#    :collapsible: closed
 #
-#    * - option
-#      - meaning
-#    * - ``operation``
-#      - a collective; ``all_reduce`` by default
-#    * - ``algorithm``
-#      - one or several names, or ``all``
-#    * - ``ranks``, ``bytes``
-#      - one or several numbers; the bytes are those of the whole tensor, with the pieces of all ranks
-#    * - ``hosts``
-#      - the number of hosts; by default, each has 8 ranks
-#    * - ``latency``
-#      - between two hosts, in microseconds; 5 by default
-#    * - ``rate``
-#      - of the network card of a host, in Gbit/s; 400 by default
-#    * - ``overhead``
-#      - of a processor for each send and each receive, in microseconds; 0.2 by default
-#    * - ``check=yes``
-#      - no table; the algorithms run with real bytes, and their results are checked
-#    * - a path
-#      - a header with algorithms of your own
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - option
+#         - meaning
+#       * - ``operation``
+#         - a collective; ``all_reduce`` by default
+#       * - ``algorithm``
+#         - one or several names, or ``all``
+#       * - ``ranks``, ``bytes``
+#         - one or several numbers; the bytes are those of the whole tensor, with the pieces of all ranks
+#       * - ``hosts``
+#         - the number of hosts; by default, each has 8 ranks
+#       * - ``latency``
+#         - between two hosts, in microseconds; 5 by default
+#       * - ``rate``
+#         - of the network card of a host, in Gbit/s; 400 by default
+#       * - ``overhead``
+#         - of a processor for each send and each receive, in microseconds; 0.2 by default
+#       * - ``check=yes``
+#         - no table; the algorithms run with real bytes, and their results are checked
+#       * - a path
+#         - a header with algorithms of your own
 #
 # A message is three events
 # -------------------------
-#
-# These names occur in the listings:
-#
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - name
-#      - what it is
-#    * - ``Time``
-#      - virtual time, in whole picoseconds
-#    * - ``Rank``
-#      - one rank, with a clock of its own; it implements the interface ``Messages``
-#    * - ``Flight``
-#      - a message, from its first event to its last
 #
 # All that the model knows of your machines is in one structure. The defaults are round numbers in the order of a
 # cluster for training:
@@ -101,6 +89,16 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 #
 # .. admonition:: The three events in code
 #    :collapsible: closed
+#
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - name
+#         - what it is
+#       * - ``Rank``
+#         - one rank, with a clock of its own; it implements the interface ``Messages``
+#       * - ``Flight``
+#         - a message, from its first event to its last
 #
 #    .. listing:: extension/frame/c10d_frame/simulator/simulation.hpp
 #       :part: happen
@@ -145,17 +143,6 @@ print(simulate("operation=gather", "ranks=9", "hosts=9", "bytes=9437184"))
 # Times are whole numbers, because their sums are not rounded. So every computer and every compiler
 # prints the same table, and the build of this site accepts no other digit.
 #
-# Bytes that do not exist
-# -----------------------
-#
-# 4,096 tensors of 1 GiB do not fit in a computer. For a table, the simulator therefore allocates none: their
-# addresses are ones that no processor accepts, and an algorithm only passes them on. If it reads or writes bytes
-# itself, the process crashes, so let it call ``net.copy``, ``op.reduce`` and ``op.combine``, for which the model
-# charges time.
-#
-# Without bytes, a wrong result goes unnoticed. So ``check=yes`` runs the same functions with real bytes on few
-# ranks, where every send waits for its receive, as :doc:`collectives-from-messages` explains.
-#
 # Deadlocks
 # ---------
 #
@@ -177,6 +164,17 @@ except RuntimeError as error:
 # in the list instead, that rank has returned and never sent. Each rank counts its transfers from 1, so their
 # number tells you the step of your loop.
 #
+# Bytes that do not exist
+# -----------------------
+#
+# 4,096 tensors of 1 GiB do not fit in a computer. For a table, the simulator therefore allocates none: their
+# addresses are ones that no processor accepts, and an algorithm only passes them on. If it reads or writes bytes
+# itself, the process crashes, so let it call ``net.copy``, ``op.reduce`` and ``op.combine``, for which the model
+# charges time.
+#
+# Without bytes, a wrong result goes unnoticed. So ``check=yes`` runs the same functions with real bytes on few
+# ranks, where every send waits for its receive, as :doc:`collectives-from-messages` explains.
+#
 # 4,096 ranks
 # -----------
 #
@@ -196,6 +194,8 @@ assert " 20.4 " in simulate("algorithm=doubling", "ranks=64", "bytes=8")
 #
 # What the model leaves out
 # -------------------------
+#
+# The model is simple, so times differ where one of these limits the real network:
 #
 # .. list-table::
 #    :header-rows: 1
