@@ -12,8 +12,8 @@ What an algorithm sees
 ----------------------
 
 An algorithm is a coroutine, ``Steps name(Messages& net, const Operation& op)``, which every rank runs. ``net``
-reaches the other ranks, and ``op`` is the operation that the program has called. The ring in the next section shows
-many of the other names at work; use this table to look them up:
+reaches the other ranks, and ``op`` is the operation that the program has called. The ring in the next section needs
+most of these names:
 
 .. list-table::
    :header-rows: 1
@@ -24,12 +24,8 @@ many of the other names at work; use this table to look them up:
      - begins a ``Transfer``, and does not wait; ``co_await`` waits for its end
    * - ``SendReceive``, ``Transfers``
      - one send and one receive, or any number of transfers, which go on side by side
-   * - ``co_await`` of other ``Steps``, ``Together``
-     - runs another algorithm as a part of this one, or several side by side
    * - ``net.rank()``, ``net.size()``
      - this rank, counted from 0 in its group, and the number of ranks
-   * - ``net.host(rank)``
-     - a number that only the ranks of one host share
    * - ``net.memory(size)``, ``net.copy(to, from)``
      - memory for intermediate results, and a copy within a rank
    * - ``op.in``, ``op.out``
@@ -38,8 +34,21 @@ many of the other names at work; use this table to look them up:
      - begins with the rank's own input, which ``AVG`` divides; combines two pieces
    * - ``Shares(bytes, count)``
      - bytes cut into shares for the ranks, at multiples of 16 bytes
-   * - ``Part(net, ranks)``
-     - some of the ranks, on which another algorithm can run
+
+.. admonition:: For reference: the other names
+   :collapsible: closed
+
+   .. list-table::
+      :header-rows: 1
+
+      * - name
+        - what it does
+      * - ``co_await`` of other ``Steps``, ``Together``
+        - runs another algorithm as a part of this one, or several side by side
+      * - ``net.host(rank)``
+        - a number that only the ranks of one host share
+      * - ``Part(net, ranks)``
+        - some of the ranks, on which another algorithm can run
 
 The bytes of a transfer belong to the transport until the transfer has ended: an algorithm may not read what it
 receives, or change what it sends. At each ``co_await`` that must wait, the coroutine is suspended, and its thread
@@ -171,6 +180,8 @@ except RuntimeError as error:
 # Rules for algorithms
 # --------------------
 #
+# A transport cannot refuse every bug, so an algorithm must also follow these rules:
+#
 # .. list-table::
 #    :header-rows: 1
 #
@@ -192,16 +203,9 @@ except RuntimeError as error:
 # From messages to a backend
 # --------------------------
 #
-# A transport that has messages implements five functions:
-#
-# .. admonition:: ``Messages``
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
-#       :part: interface
-#
-# ``MessageTransport``, a base class in ``message_transport.hpp``, turns these functions into every collective of a
-# backend. It chooses the algorithm for you, and if two ranks call different collectives, its error names both:
+# A transport that has messages implements five functions, which :doc:`sockets` shows. ``MessageTransport``, a base
+# class in ``message_transport.hpp``, turns these functions into every collective of a backend. It chooses the
+# algorithm for you, and if two ranks call different collectives, its error names both:
 #
 # .. admonition:: ``MessageTransport``
 #    :collapsible: closed
