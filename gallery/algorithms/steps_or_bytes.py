@@ -159,8 +159,9 @@ for operation in "all_gather", "broadcast":
 # Which dtypes may be combined two at a time
 # ------------------------------------------
 #
-# Except for ``direct``, these algorithms combine two pieces at a time, and each time round to the dtype of the tensor.
-# For a dtype with few bits, the results can then be wrong by a lot. This loop adds 3,000 ones:
+# Before the size, the dtype may decide. Except for ``direct``, these algorithms combine two pieces at a time, and each
+# time round to the dtype of the tensor. For a dtype with few bits, the results can then be wrong by a lot. This loop
+# adds 3,000 ones:
 
 import torch
 
@@ -175,9 +176,6 @@ for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 # floating-point types with 8 bits two at a time only for MIN and MAX, which do not round. For their other reductions,
 # a transport runs ``direct``, where one rank has all inputs of a share, combines them as ``float32``, and rounds
 # once. If ``bfloat16`` is not exact enough for your gradients, reduce them in ``float32``.
-#
-# A result has the same bits on all ranks, but not with all algorithms: a ring adds in another order than a tree. So the
-# last bits of a loss can change with the layout of the hosts, unless the program names an algorithm that ignores hosts.
 #
 # The choice of an algorithm
 # --------------------------
@@ -195,6 +193,9 @@ for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 #
 # No limit is right for all links. If you know your machines, name algorithms instead: the option ``algorithms`` of
 # ``tcp`` takes ``all_reduce=ring,broadcast=chain``.
+#
+# A result has the same bits on all ranks, but not with all algorithms: a ring adds in another order than a tree. So the
+# last bits of a loss can change with the layout of the hosts, unless the program names an algorithm that ignores hosts.
 #
 # Exercise
 # --------
