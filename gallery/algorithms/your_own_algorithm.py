@@ -208,24 +208,24 @@ for name in ["ring", "grid"]:
 # To test the backend as a whole with your algorithm, run the suite of :doc:`/communicate/test-your-backend`.
 # :doc:`predictions` measures such algorithms on slow links.
 #
-# Servers that are no ranks
-# -------------------------
+# .. admonition:: For reference: servers that are no ranks
+#    :collapsible: closed
 #
-# PyTorch's own tutorial on backends names two algorithms as reasons to write one: Herring of AWS (2020) and the
-# Reduction Server of Google (2021). Both let servers add up the gradients. In a ring, each worker sends its tensor
-# almost twice: once to add up, and once to distribute the sums. With servers, a worker sends the tensor once and
-# receives the sum once, which halves what it sends.
+#    PyTorch's own tutorial on backends names two algorithms as reasons to write one: Herring of AWS (2020) and the
+#    Reduction Server of Google (2021). Both let servers add up the gradients. In a ring, each worker sends its tensor
+#    almost twice: once to add up, and once to distribute the sums. With servers, a worker sends the tensor once and
+#    receives the sum once, which halves what it sends.
 #
-# The price is extra machines that only add, and whose network must carry what all workers send.
+#    The price is extra machines that only add, and whose network must carry what all workers send.
 #
-# Such a server cannot be a rank of a c10d group, because every rank passes a tensor to every all-reduce. A rank with
-# zeros as its tensor would have to make each call of the training program, and ``AVG`` would divide by too many
-# ranks.
+#    Such a server cannot be a rank of a c10d group, because every rank passes a tensor to every all-reduce. A rank with
+#    zeros as its tensor would have to make each call of the training program, and ``AVG`` would divide by too many
+#    ranks.
 #
-# So servers belong below the group, where the transport of each rank connects to processes that are no ranks.
-# Google's Reduction Server, for example, is a plug-in of NCCL. On the frame of this site, it would be a transport
-# derived from ``MessageTransport``, whose ``collective`` sends each all-reduce to servers, and leaves all else to
-# its base.
+#    So servers belong below the group, where the transport of each rank connects to processes that are no ranks.
+#    Google's Reduction Server, for example, is a plug-in of NCCL. On the frame of this site, it would be a transport
+#    derived from ``MessageTransport``, whose ``collective`` sends each all-reduce to servers, and leaves all else to
+#    its base.
 #
 # Exercise
 # --------
