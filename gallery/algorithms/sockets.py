@@ -242,8 +242,8 @@ launch("sockets/too_much_sent.py", ranks=2)
 # Training on two hosts
 # ---------------------
 #
-# The next program starts a ``torchrun`` with two ranks on each of two simulated hosts, which have networks of their
-# own, as in :doc:`/library/several-hosts`:
+# To try these connections between hosts, the next program starts a ``torchrun`` with two ranks on each of two simulated
+# hosts, which have networks of their own, as in :doc:`/library/several-hosts`:
 #
 # .. admonition:: Two hosts and their launchers
 #    :collapsible: closed
