@@ -230,7 +230,7 @@ except RuntimeError as error:
 #    :collapsible: closed
 #
 #    Rank 0 receives 63 messages and sends 63, so there are 126. ``dissemination`` sends 6 messages from each rank,
-#    384 in all. Yet it is faster, because no rank handles as many as rank 0 does here.
+#    384 in all.
 #
 #    .. listing:: gallery/algorithms/collectives_from_messages/central_barrier.hpp
 #       :part: solution

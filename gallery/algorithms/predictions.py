@@ -167,7 +167,7 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # What ruins a measurement
 # ------------------------
 #
-# Before you measure, know what can mislead you. Each of these has spoilt a measurement here:
+# Each of these has spoilt a measurement here:
 #
 # - *Queues that overflow*, and the machine's congestion control: after a loss, TCP halves its rate, so one algorithm
 #   seems to have two speeds. Here queues hold 10 seconds, and all hosts use ``reno``.

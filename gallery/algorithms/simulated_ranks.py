@@ -140,9 +140,6 @@ print(simulate("operation=gather", "ranks=9", "hosts=9", "bytes=9437184"))
 # A rank that waits is just a suspended coroutine, so 4,096 ranks need one thread and little memory. While a rank
 # runs, only what the model charges moves its clock: a message, a copy, and bytes that are added up.
 #
-# Times are whole numbers, because their sums are not rounded. So every computer and every compiler
-# prints the same table, and the build of this site accepts no other digit.
-#
 # Deadlocks
 # ---------
 #

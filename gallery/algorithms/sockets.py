@@ -150,8 +150,6 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/tcp_collectives/src/sockets.hpp
 #       :part: begin
 #
-#    A transfer that is the first in its queue is tried at once, unless the kernel has refused lately.
-#
 # A look at all connections must not cost a system call for each. So one *epoll*, an object of the kernel, watches all
 # of them, and a look is one call of ``epoll_wait``, with 3 connections as with 3,000:
 #
@@ -190,9 +188,8 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
 #       :part: file-bell
 #
-#    What a library must do before each sleep is the argument ``arm`` of ``rest``.
-#
-# If your library has a descriptor that can be polled, pass it to ``rest``, with what must be done before each sleep:
+# If your library has a descriptor that can be polled, pass it to ``rest``. What the library must do before each sleep
+# is the argument ``arm``:
 #
 # .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
 #    :collapsible: closed
