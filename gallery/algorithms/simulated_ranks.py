@@ -131,14 +131,14 @@ print(simulate("operation=gather", "ranks=9", "hosts=9", "bytes=9437184"))
 # Virtual time
 # ------------
 #
-# The simulator always takes the earliest event, sets the time to it, and lets the ranks go on that waited for it.
-# No other thread and no real clock takes part:
+# A rank that waits is just a suspended coroutine, so 4,096 ranks need one thread and little memory. The simulator
+# always takes the earliest event, sets the time to it, and lets the ranks go on that waited for it. No other thread
+# and no real clock takes part:
 #
 # .. listing:: extension/frame/c10d_frame/simulator/simulation.hpp
 #    :part: run
 #
-# A rank that waits is just a suspended coroutine, so 4,096 ranks need one thread and little memory. While a rank
-# runs, only what the model charges moves its clock: a message, a copy, and bytes that are added up.
+# While a rank runs, only what the model charges moves its clock: a message, a copy, and bytes that are added up.
 #
 # Deadlocks
 # ---------
