@@ -91,8 +91,7 @@ run_program("lost_hosts/cut_off.py")
 # -----------------------
 #
 # Not every wait has a connection that could report a cut. So each rank also has a *heartbeat*: it raises a number in
-# the store again and again. The heartbeat shows after 10 seconds that a host is down, the connections only after 15.
-# Both are needed:
+# the store again and again. Both are needed:
 #
 # - A receive from any rank waits for no connection in particular, so only the heartbeat tells of a dead rank.
 # - If two hosts reach the store but not each other, their heartbeats go on, so only the connections tell.
@@ -151,8 +150,8 @@ launch("lost_hosts/bad_input.py", ranks=2)
 # What notices which loss
 # -----------------------
 #
-# Together with the kernel, which reports a killed process of the same host, these signs cover every loss. Only for a
-# rank that is late or stopped, there is no sign but the timeout:
+# The kernel reports a killed process of the same host. All other losses have one of the signs above, and only a rank
+# that is late or stopped has none:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -122,8 +122,7 @@ print_table(rows(ALL, "ranks=64", SIZES, "latency=1000", "rate=1"), time_and_cho
 # From 64 to 4,096 ranks
 # ----------------------
 #
-# The more hosts a group has, the more its algorithms can differ. The first table has the times for 1 MiB with 8 ranks
-# on each host, the second what all hosts together send:
+# The first table has the times for 1 MiB with 8 ranks on each host, the second what all hosts together send:
 
 MANY = "algorithm=ring,doubling,halving,halving_near,two_level,two_level_shares"
 table = rows(MANY, "ranks=64,512,4096", "bytes=1048576")

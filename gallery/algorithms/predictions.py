@@ -56,9 +56,7 @@ show_table(*recorded.counts())
 # within a host as much overhead as one between hosts.
 #
 # Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
-# worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues. In
-# earlier measurements on a virtual machine with two CPUs, predictions were too low by 20 to 50 % (``direct`` on four
-# hosts) and by 22 to 30 % (``tree``).
+# worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues.
 #
 # On a single host, time goes to copies, to threads that wake up, and to waiting for a processor. None of these is in
 # the model, so compare algorithms there only by measurements.
@@ -66,9 +64,9 @@ show_table(*recorded.counts())
 # Simulated hosts and links
 # -------------------------
 #
-# To compare a prediction with a measurement, you need links whose latency and rate you know. A simulated host has such
-# links. It is a set of namespaces, as in :doc:`/library/several-hosts`, and its interface is a *TUN* device, which
-# hands packets to a program instead of a cable. One program forwards the packets of all hosts: a card sends and
+# A prediction can be checked only on links whose latency and rate you know. A simulated host has such links. It is a
+# set of namespaces, as in :doc:`/library/several-hosts`, and its interface is a *TUN* device, which hands packets to a
+# program instead of a cable. One program forwards the packets of all hosts: a card sends and
 # receives one packet after another, at the rate, and the latency lies between. That is the model of the simulator,
 # but with real packets, TCP and processors.
 #
