@@ -3,8 +3,9 @@ DataParallel and DDP
 ====================
 
 When a model fits on one device, but training takes too long because the data set is large, give every device a
-copy of the model and a part of each batch. This is called *data parallel* training. This page compares
-PyTorch's two ways to do it, and shows the calls and the limits of DDP, the better one.
+copy of the model and a part of each batch. This is called *data parallel* training, and it is right only while all
+copies stay equal. This page trains with DDP, the better of PyTorch's two ways, and shows which calls keep the copies
+equal and what all ranks must do alike.
 
 .. diagram:: overview/data_parallel/diagram
 
@@ -26,8 +27,8 @@ losses = train(make_model(), *make_batch())
 print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 
 # %%
-# ``DataParallel``
-# ----------------
+# ``DataParallel``: one process
+# -----------------------------
 #
 # ``torch.nn.DataParallel`` is the older way to use several GPUs, and takes a single line,
 # ``model = torch.nn.DataParallel(model)``. It runs one thread for each GPU, all in one process, so it is limited to
@@ -37,8 +38,8 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 # `PyTorch's documentation <https://docs.pytorch.org/docs/2.15/generated/torch.nn.DataParallel.html>`__
 # recommends ``DistributedDataParallel`` instead, even on a single node.
 #
-# ``DistributedDataParallel``
-# ---------------------------
+# DDP: one process for each device
+# --------------------------------
 #
 # ``DistributedDataParallel``, *DDP* for short, runs one process for each device, so the processes share
 # no interpreter and can be on several nodes. Each rank computes gradients from its own data. DDP
@@ -71,30 +72,33 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 # process because all parts of the batch have the same size: only then does the average of the averages equal
 # the average of all.
 #
-# On GPUs, each rank uses the device with its local rank:
+# .. admonition:: DDP on GPUs
+#    :collapsible: closed
 #
-# .. not-executed::
+#    On GPUs, each rank uses the device with its local rank:
 #
-#    The build of this site has no GPU.
+#    .. not-executed::
 #
-#    .. code-block:: python
+#       The build of this site has no GPU.
 #
-#       device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-#       torch.cuda.set_device(device)
-#       dist.init_process_group("nccl", device_id=device)
-#       model = DistributedDataParallel(make_model().to(device), device_ids=[device])
-#       for epoch in range(epochs):
-#           sampler.set_epoch(epoch)  # Shuffles anew.
+#       .. code-block:: python
 #
-# Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the inputs of
-# ``forward`` to the device, but your program must move the targets.
+#          device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+#          torch.cuda.set_device(device)
+#          dist.init_process_group("nccl", device_id=device)
+#          model = DistributedDataParallel(make_model().to(device), device_ids=[device])
+#          for epoch in range(epochs):
+#              sampler.set_epoch(epoch)  # Shuffles anew.
 #
-# With ``device_id``, NCCL connects at once, and ``barrier`` uses this device
-# (:doc:`/tutorial/options-and-reductions`). Collectives on objects use the device of ``set_device``
-# (:doc:`/operations/asynchronous-and-objects`).
+#    Move the model before you wrap it, and create the optimizer afterwards. With ``device_ids``, DDP moves the inputs
+#    of ``forward`` to the device, but your program must move the targets.
 #
-# What DDP calls
-# --------------
+#    With ``device_id``, NCCL connects at once, and ``barrier`` uses this device
+#    (:doc:`/tutorial/options-and-reductions`). Collectives on objects use the device of ``set_device``
+#    (:doc:`/operations/asynchronous-and-objects`).
+#
+# The calls that keep the replicas equal
+# --------------------------------------
 #
 # To find the cause of a hang, or to write a backend, you need to know which collectives a rank takes part in.
 # PyTorch's ``CommDebugMode`` counts them. The table shows its counts for three models: a plain one, one with batch
@@ -128,27 +132,28 @@ show_table(
 #    of the same param in process 0``, while rank 0 goes on and waits for that rank;
 # 3. for each type and each 250 MiB, a broadcast of the values of rank 0, which the other ranks adopt.
 #
-# A step makes these calls:
+# A step makes these calls, of which a plain model needs only the first, except in its second step:
 #
-# 1. To make fewer calls, DDP all-reduces gradients in groups, called *buckets*. The constructor divides the parameters
-#    into buckets before it knows in which order the gradients become ready. So DDP divides them once more, before the
-#    forward pass of the second step. Rank 0 broadcasts this division in two tensors, so that it is equal on all ranks.
-# 2. If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
-#    pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
-#    batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
-# 3. In the backward pass, DDP all-reduces the gradients of each bucket, in an order that all ranks share. It divides
-#    each gradient by the number of ranks *before* the all-reduce, and therefore requests a sum. This model has one
-#    bucket; :doc:`gradient-buckets` shows several.
-# 4. With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
-#    which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
-#    constructor, without the broadcasts of the second step.
+# * In the backward pass, DDP all-reduces the gradients in groups, called *buckets*, to make fewer calls. The order of
+#   the buckets is the same on all ranks. DDP divides each gradient by the number of ranks *before* the all-reduce, and
+#   therefore requests a sum. This model has one bucket; :doc:`gradient-buckets` shows several.
+# * If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
+#   pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
+#   batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
+# * The constructor divides the parameters into buckets before it knows in which order the gradients become ready. So
+#   DDP divides them once more, before the forward pass of the second step. Rank 0 broadcasts this division in two
+#   tensors, so that it is equal on all ranks.
+# * With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
+#   which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
+#   constructor, without the broadcasts of the second step.
 #
-# Mixed precision
-# ---------------
+# The type of the all-reduce
+# --------------------------
 #
-# To compute faster, ``torch.autocast`` computes matrix products in a type with fewer bits. DDP works
-# with it unchanged, because the parameters stay in ``float32``, and so do the gradients that DDP
-# all-reduces. If you convert the model instead, DDP all-reduces in the type of its parameters:
+# Mixed precision leaves the calls as they are, but it can change their type. To compute faster, ``torch.autocast``
+# computes matrix products in a type with fewer bits. DDP works with it unchanged, because the parameters stay in
+# ``float32``, and so do the gradients that DDP all-reduces. If you convert the model instead, DDP all-reduces in the
+# type of its parameters:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -163,11 +168,11 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 # :doc:`/library/types-and-reductions` shows the effect. With ``float16``, whose smaller range turns small
 # gradients into zeros, also scale the loss with ``torch.amp.GradScaler``.
 #
-# Uneven inputs
-# -------------
+# The same calls on every rank
+# ----------------------------
 #
-# Every backward pass outside ``no_sync`` contains an all-reduce, so all ranks must make the same number of
-# steps. What happens otherwise depends on how they differ:
+# By default, every backward pass contains an all-reduce, so all ranks must make the same number of steps. What happens
+# otherwise depends on how they differ:
 #
 # * If one rank *skips* a batch, nothing fails at first. Its next all-reduce meets that of the skipped step
 #   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.
@@ -197,28 +202,12 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # data repeats only the collectives of DDP. If your model calls collectives itself, pass
 # ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# FSDP2, which also divides the parameters (:doc:`sharded-training`), has no ``join``. If a rank skips a batch,
-# FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
-# as :doc:`memory` does.
-#
 # If only rank 0 validates, let it call ``model.module``, because the DDP model broadcasts its buffers in each forward
-# pass, and would wait for the other ranks. :doc:`/communicate/debug` shows the hang. With FSDP2, let all ranks
-# validate.
+# pass, and would wait for the other ranks. :doc:`/communicate/debug` shows the hang.
 #
-# Ranks that take different branches
-# ----------------------------------
+# If ranks may take different branches in ``forward``, pass ``find_unused_parameters=True``, as :doc:`gradient-buckets`
+# explains. The rule is always the same: all ranks must call the same collectives in the same order. The replicas then
+# stay equal. FSDP2, which also divides the parameters, makes more calls, so it leaves ranks less freedom
+# (:doc:`sharded-training`).
 #
-# With DDP, ranks may run different parts of a model if you pass ``find_unused_parameters=True``
-# (:doc:`gradient-buckets`). With FSDP2, it matters what a rank leaves out:
-#
-# * *Some parameters of a layer* to which the program applied ``fully_shard``: the rank reduces fewer gradients.
-#   With gloo, a process then ends with ``Received data size doesn't match``.
-#   ``model.set_reduce_scatter_unused_params(True)`` lets the rank contribute zeros instead.
-# * *A whole layer*, or the backward pass: the rank also leaves out all-gathers, so its next all-gather meets that of
-#   another layer. If both layers have the same size, the ranks silently compute with wrong parameters. Zeros do not
-#   help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and that
-#   all ranks run.
-#
-# With DDP and FSDP2 alike, all ranks must call the same collectives in the same order.
-#
-# Not run here: FSDP2, and GPUs, of which the build of this site has none.
+# Not run here: GPUs, of which the build of this site has none.

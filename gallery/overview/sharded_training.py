@@ -82,8 +82,23 @@ show_section(tables, "ZeRO")
 #    :no-caption:
 #
 # Unlike DDP, ``fully_shard`` does not copy the parameters of rank 0 to the other ranks, so all ranks must create the
-# same model. They must also run the same layers; :doc:`data-parallel` says what happens if they take different
-# branches.
+# same model. They must also run the same layers in the same number of steps.
+#
+# .. admonition:: Ranks that differ in their layers or steps
+#    :collapsible: closed
+#
+#    If ranks take different branches, it matters what a rank leaves out:
+#
+#    * *Some parameters of a layer* to which the program applied ``fully_shard``: the rank reduces fewer gradients.
+#      With gloo, a process then ends with ``Received data size doesn't match``.
+#      ``model.set_reduce_scatter_unused_params(True)`` lets the rank contribute zeros instead.
+#    * *A whole layer*, or the backward pass: the rank also leaves out all-gathers, so its next all-gather meets that of
+#      another layer. If both layers have the same size, the ranks silently compute with wrong parameters. Zeros do not
+#      help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and
+#      that all ranks run.
+#
+#    FSDP2 has no ``join`` for uneven inputs. If a rank skips a batch, FSDP2 averages gradients of different steps, as
+#    DDP does. So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
 #
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects. It gets only
 # the shards, so its state is split too. The training loop stays the same: ``clip_grad_norm_``, for example, also
@@ -148,23 +163,24 @@ show_section(tables, "calls")
 #    parameters. Call the second method with ``True`` before the last backward pass, because otherwise the next step
 #    computes with the old parameters.
 #
-# The table does not show the order of the calls. The forward pass gathers layer 1, then layer 2. The backward pass
-# gathers layer 2, then layer 1, and only then reduces the gradients of layer 2 and of layer 1.
+# .. admonition:: The order of the calls
+#    :collapsible: closed
 #
-# The backward pass gathers layer 1 so early because FSDP2 *prefetches*: it requests the parameters that the backward
-# pass needs next before it computes the current gradients, so that the transfer overlaps the computation.
+#    The table does not show the order of the calls. The forward pass gathers layer 1, then layer 2. The backward pass
+#    gathers layer 2, then layer 1, and only then reduces the gradients of layer 2 and of layer 1.
+#
+#    The backward pass gathers layer 1 so early because FSDP2 *prefetches*: it requests the parameters that the backward
+#    pass needs next before it computes the current gradients, so that the transfer overlaps the computation.
 #
 # If you write a backend, :doc:`/tutorial/what-a-backend-needs` says which of its methods each operator of the table
-# reaches. The reductions differ, too: DDP divides by the number of ranks itself, before it requests a sum, whereas
-# FSDP2 requests the operation ``AVG`` if it reduces in ``float32`` or ``bfloat16``, so the backend divides.
-# :doc:`/tutorial/options-and-reductions` lists what FSDP2 requests otherwise.
+# reaches, and :doc:`/tutorial/options-and-reductions` which reductions DDP and FSDP2 request.
 #
-# Mixed precision
-# ---------------
+# Fewer bytes with mixed precision
+# --------------------------------
 #
-# FSDP2 can compute in a smaller type than that of the shards. A ``MixedPrecisionPolicy`` names two types:
-# ``param_dtype`` for the all-gather and the computation, and ``reduce_dtype`` for the reduce-scatter of the
-# gradients:
+# To lower this cost, FSDP2 can communicate and compute in a smaller type than that of the shards. A
+# ``MixedPrecisionPolicy`` names two types: ``param_dtype`` for the all-gather and the computation, and
+# ``reduce_dtype`` for the reduce-scatter of the gradients:
 #
 # .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: mixed
@@ -199,4 +215,4 @@ show_section(tables, "types")
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
 #
-# Not run here: GPUs, several nodes, and parameters outside the layers.
+# Not run here: GPUs, several nodes, ranks that differ, and parameters outside the layers.
