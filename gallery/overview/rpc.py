@@ -6,17 +6,13 @@ Collectives suit programs in which all ranks do the same. They do not suit a pro
 at an unforeseen moment, because a collective takes place only when all ranks call it. A *remote procedure call* (RPC)
 runs a function on another rank and returns its result, while the other rank only serves.
 
-This page shows how to call functions on other ranks, keep objects there, train a model whose layers are on several
-ranks, and run a parameter server. The calls travel through *TensorPipe*, a library for messages between two processes
-and RPC's only backend, so your backend of c10d has no part in them.
+This page builds on such calls: first objects that stay on their rank, then a model whose layers are on several ranks,
+and a server that shares parameters. It ends with when to choose RPC, which is in maintenance. The calls travel through
+*TensorPipe*, a library for messages between two processes and RPC's only backend, so your backend of c10d has no part
+in them.
 
-``torch.distributed.rpc`` is in maintenance: `its documentation
-<https://docs.pytorch.org/docs/2.15/rpc.html>`__ calls the API stable, and no new features are expected.
-For new programs, therefore, first consider c10d, which means the collectives, ``send`` and ``recv``, and
-PyTorch's features that use them.
-
-Names and calls
----------------
+Calls by name
+-------------
 
 Every rank joins RPC under its own name, by which the others call it. In this program, the three ranks have the
 names driver, left and right:
@@ -88,11 +84,11 @@ launch("rpc/rpc.py", ranks=3)
 # %%
 # The table still exists after the driver has released its RRef, and disappears with the last RRef.
 #
-# A model over RPC
-# ----------------
+# A model whose layers are on several ranks
+# -----------------------------------------
 #
-# In this recurrent network, left owns the embedding, right owns the decoder, and the layer between them, an LSTM, is on
-# the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it:
+# The object behind an RRef can also be a layer. In this recurrent network, left owns the embedding, right owns the
+# decoder, and the layer between them, an LSTM, is on the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it:
 #
 # .. listing:: gallery/overview/rpc/model.py
 #    :part: model
@@ -152,12 +148,8 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 # %%
 # The gradient and the loss are those of one process.
 #
-# RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain calls
-# support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to
-# those of the other.
-#
-# Asynchronous parameter server
-# -----------------------------
+# A parameter server without waiting
+# ----------------------------------
 #
 # A *parameter server* holds parameters, and trainers on other ranks fetch and update them. A server pays off when a
 # trainer needs only a few of many parameters at a time, as with a table that has one row for each user and does
@@ -188,8 +180,8 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 # corrects what an earlier one spoiled. Here the best table contains only ones, so the program can print the result
 # although the order of the pushes differs from run to run.
 #
-# Batches of calls
-# ----------------
+# A server that answers calls in batches
+# --------------------------------------
 #
 # If the result must not depend on the order of the updates, the server can
 # collect a gradient from each trainer, make a single update, and then answer all calls. A function that
@@ -216,21 +208,17 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 #       :part: weights
 #       :no-caption:
 #
-# The all-reduce of DDP gives all ranks the mean of the gradients without a server. Batches of calls remain
-# useful where one large operation is faster than many small ones.
+# Batches are also useful where one large operation is faster than many small ones.
 #
-# Agent and observers
-# -------------------
-#
-# In *reinforcement learning*, an *agent* learns from rewards which action is good in which situation. The
-# rule by which it chooses is its *policy*. *Observers* on other ranks simulate the situations. Collectives
-# do not fit here, because an observer does not know in advance how many actions its simulation will take.
-#
-# In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move. A move
-# costs one point, and the straight way takes four, so -4 is the best possible reward:
-#
-# .. admonition:: The observer, the agent and its training
+# .. admonition:: Another use of RPC: an agent and its observers
 #    :collapsible: closed
+#
+#    In *reinforcement learning*, an *agent* learns from rewards which action is good in which situation. The
+#    rule by which it chooses is its *policy*. *Observers* on other ranks simulate the situations. Collectives
+#    do not fit here, because an observer does not know in advance how many actions its simulation will take.
+#
+#    In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move. A move
+#    costs one point, and the straight way takes four, so -4 is the best possible reward:
 #
 #    .. listing:: gallery/overview/rpc/patterns.py
 #       :part: observer
@@ -310,5 +298,20 @@ launch("rpc/with_ddp.py", ranks=3)
 # %%
 # The layer, which DDP keeps equal, and the table have the values that one process computes. The trainers have
 # different losses, because they look up different rows.
+#
+# RPC or collectives
+# ------------------
+#
+# ``torch.distributed.rpc`` is in maintenance: `its documentation
+# <https://docs.pytorch.org/docs/2.15/rpc.html>`__ calls the API stable, and no new features are expected.
+# For new programs, therefore, first consider c10d, which means the collectives, ``send`` and ``recv``, and
+# PyTorch's features that use them.
+#
+# RRefs, distributed autograd and the distributed optimizer do not support CUDA tensors. Plain calls
+# support them when ``device_maps`` in ``TensorPipeRpcBackendOptions`` maps the devices of one rank to
+# those of the other.
+#
+# For work that all ranks do alike, collectives are enough: the all-reduce of DDP gives all ranks the mean of the
+# gradients without a server. Choose RPC where only one rank knows when it needs another.
 #
 # Not run here: RPC with CUDA tensors.
