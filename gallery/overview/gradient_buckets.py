@@ -4,36 +4,18 @@ DDP's gradient buckets
 
 A program that averages its gradients only after the backward pass makes the devices wait for the network in every
 step. So ``DistributedDataParallel`` (DDP) hides the time of its all-reduces behind the backward pass. This page
-shows when it communicates, how the size of its buckets changes that, how to make fewer all-reduces or send
-fewer bytes, and how to average gradients or parameters without DDP.
+compares both ways, and shows what you can change where the all-reduces still cost time: the size of the buckets, the
+number of calls, and the number of bytes.
 
-Buckets
--------
+Gradients averaged without DDP
+------------------------------
 
-The backward pass computes gradients from the last layer to the first, so those of the last layer are
-ready long before those of the first. DDP does not wait for the end. It collects gradients in *buckets*,
-and all-reduces each bucket while the backward pass goes on, so that communication and computation overlap:
-
-.. diagram:: overview/gradient_buckets/diagram
-
-All ranks must make the same calls in the same order, although gradients may become ready in different orders.
-Therefore the buckets are numbered, and the all-reduce of a bucket starts when its own gradients are ready and all
-earlier buckets have started. S. Li et al. describe this design in `PyTorch Distributed: Experiences on
-Accelerating Data Parallel Training <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ (VLDB 2020).
-
-To make the overlap visible, the program records two kinds of events with hooks. PyTorch calls the hook of
-``record_gradients`` when the gradient of a layer's weight is ready. DDP calls ``record_buckets``, a *communication
-hook*, instead of its own all-reduce. The communication hook records the call, and then does what DDP would have done:
+To see what DDP does for you, first average by hand. The program all-reduces each gradient after the backward pass and
+divides it by the world size. ``backward`` returns when the gradients of the four layers became ready, which hooks
+from ``record_gradients`` have noted:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-   :part: record
-
-The model has four layers of about 1 MiB each, so with ``bucket_cap_mb=1`` each layer fills one bucket.
-The second backward pass is recorded, because DDP begins with a single bucket by default, and divides the
-parameters into buckets only when the first pass has shown in which order the gradients become ready:
-
-.. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-   :part: ddp
+   :part: by-hand
    :no-caption:
 
 The program runs on two ranks, and this page shows what rank 0 prints:
@@ -43,41 +25,48 @@ from launcher import launch
 from shared.sections import show_section
 
 output, _ = launch("gradient_buckets/gradient_buckets.py", ranks=2, show=False)
+show_section(output, "by hand")
+
+# %%
+# You then control which gradients are averaged, when, and with which operation. The price is the overlap: as
+# the output shows, the all-reduces start only when all gradients are ready, and each call waits for the network.
+#
+# Buckets: all-reduces during the backward pass
+# ---------------------------------------------
+#
+# The backward pass computes gradients from the last layer to the first, so those of the last layer are
+# ready long before those of the first. DDP does not wait for the end. It collects gradients in *buckets*,
+# and all-reduces each bucket while the backward pass goes on, so that communication and computation overlap:
+#
+# .. diagram:: overview/gradient_buckets/diagram
+#
+# All ranks must make the same calls in the same order, although gradients may become ready in different orders.
+# Therefore the buckets are numbered, and the all-reduce of a bucket starts when its own gradients are ready and all
+# earlier buckets have started. S. Li et al. describe this design in `PyTorch Distributed: Experiences on
+# Accelerating Data Parallel Training <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ (VLDB 2020).
+#
+# To make the overlap visible, the program records two kinds of events with hooks. PyTorch calls the hook of
+# ``record_gradients`` when the gradient of a layer's weight is ready. DDP calls ``record_buckets``, a *communication
+# hook*, instead of its own all-reduce. The communication hook records the call, and then does what DDP would have done:
+#
+# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#    :part: record
+#
+# The model has four layers of about 1 MiB each, so with ``bucket_cap_mb=1`` each layer fills one bucket.
+# The second backward pass is recorded, because DDP begins with a single bucket by default, and divides the
+# parameters into buckets only when the first pass has shown in which order the gradients become ready:
+#
+# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#    :part: ddp
+#    :no-caption:
+
 show_section(output, "DDP")
 
 # %%
 # The all-reduce of bucket 0 starts while three of the four gradients are still missing.
 #
-# The size of a bucket
-# --------------------
-#
-# Without ``bucket_cap_mb``, a bucket is full at 25 MiB, except for the first one, which is full at 1 MiB so that the
-# first all-reduce starts early. For four limits in MiB, the table shows the number of all-reduces in one backward
-# pass, and how many gradients are missing when the first all-reduce starts:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-#       :part: sizes
-#       :no-caption:
-
-show_section(output, "sizes")
-
-# %%
-# Small buckets start early but need many calls, and each call costs a latency, however small its tensor is. Large
-# buckets need few calls, but the first one starts late, and only what starts before the end of the backward pass is
-# hidden. With a single bucket, which a limit of 25 MiB gives this model, nothing overlaps.
-#
-# The all-reduce of the last bucket is never hidden, as :doc:`/accelerators/overlap` shows in a trace. Keep the
-# default until a measurement of your model says otherwise.
-#
-# Whatever their size, the buckets together are a second copy of the gradients. With
-# ``gradient_as_bucket_view=True``, the gradients are views of the buckets instead, which saves this memory;
-# :doc:`memory` counts it.
-#
-# Parameters without a gradient
-# -----------------------------
+# A bucket that is never ready
+# ----------------------------
 #
 # If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is never ready.
 # This bucket also holds back all later ones, so the backward pass ends without their all-reduces. DDP notices this
@@ -104,8 +93,31 @@ show_section(output, "unused")
 # for its all-reduce, and report a timeout or a closed connection, so read the logs of all ranks. With
 # ``find_unused_parameters=True`` that rank contributes zeros, and all ranks get the same average.
 #
-# Gradient accumulation
-# ---------------------
+# The size of a bucket
+# --------------------
+#
+# Without ``bucket_cap_mb``, a bucket is full at 25 MiB, except for the first one, which is full at 1 MiB so that the
+# first all-reduce starts early. For four limits in MiB, the table shows the number of all-reduces in one backward
+# pass, and how many gradients are missing when the first all-reduce starts:
+#
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#       :part: sizes
+#       :no-caption:
+
+show_section(output, "sizes")
+
+# %%
+# Small buckets start early but need many calls, and each call costs a latency, however small its tensor is. Large
+# buckets need few calls, but the first one starts late, and only what starts before the end of the backward pass is
+# hidden. With a single bucket, which a limit of 25 MiB gives this model, nothing overlaps.
+#
+# The all-reduce of the last bucket is never hidden. Keep the default until a measurement of your model says otherwise.
+#
+# Fewer calls: gradient accumulation
+# ----------------------------------
 #
 # When a batch does not fit into memory, a program computes it in parts, adds up their gradients, and takes one
 # optimizer step. DDP does not know that more parts follow, so it all-reduces in each backward pass.
@@ -130,11 +142,29 @@ show_section(output, "accumulate")
 # The parts add up to the gradient of a sum. If the loss of a part is a mean, as here, divide it by the
 # number of parts to get the mean over the whole batch.
 #
-# FSDP2 has no ``no_sync``, but ``model.set_requires_gradient_sync``, which takes effect in the backward pass.
-# :doc:`sharded-training` shows what it saves and costs.
+# Fewer calls still: averaged parameters
+# --------------------------------------
 #
-# Compressed gradients
-# --------------------
+# In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
+# save communication, they often do so only every few steps. Here they do so after each step, and the program
+# compares the result with DDP's:
+#
+# .. admonition:: The averages of parameters
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
+#       :part: parameters
+#       :no-caption:
+
+show_section(output, "parameters")
+
+# %%
+# Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
+# the average of the updates is the update with the average gradient. Adam divides by a measure of the
+# gradients, which differs from rank to rank, so its result is another one.
+#
+# Fewer bytes: compressed gradients
+# ---------------------------------
 #
 # If the all-reduces take longer than the backward pass, send fewer bytes. PyTorch has communication hooks for
 # that in ``torch.distributed.algorithms.ddp_comm_hooks``. Register one of them, because a model accepts only one:
@@ -158,41 +188,7 @@ show_section(output, "accumulate")
 #    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two or more buckets,
 #    the hook can hang, because its callbacks block both of gloo's threads, which would run the next all-reduces.
 #
-# Gradients averaged without DDP
-# ------------------------------
-#
-# To see what DDP does for you, compare it with a program that does it by hand. It all-reduces each gradient
-# after the backward pass and divides it by the world size:
-#
-# .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-#    :part: by-hand
-#    :no-caption:
-
-show_section(output, "by hand")
-
-# %%
-# You then control which gradients are averaged, when, and with which operation. The price is the overlap: as
-# the output shows, the all-reduces start only when all gradients are ready, and each call waits for the network.
-#
-# Parameters averaged without DDP
-# -------------------------------
-#
-# In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
-# save communication, they often do so only every few steps. Here they do so after each step, and the program
-# compares the result with DDP's:
-#
-# .. admonition:: The averages of parameters
-#    :collapsible: closed
-#
-#    .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
-#       :part: parameters
-#       :no-caption:
-
-show_section(output, "parameters")
-
-# %%
-# Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
-# the average of the updates is the update with the average gradient. Adam divides by a measure of the
-# gradients, which differs from rank to rank, so its result is another one.
+# Look at a trace, as in :doc:`/accelerators/overlap`, before you change anything: if only the last all-reduce continues
+# after the backward pass, DDP hides the others already.
 #
 # Not run here: compressed gradients.

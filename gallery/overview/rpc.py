@@ -88,7 +88,8 @@ launch("rpc/rpc.py", ranks=3)
 # -----------------------------------------
 #
 # The object behind an RRef can also be a layer. In this recurrent network, left owns the embedding, right owns the
-# decoder, and the layer between them, an LSTM, is on the driver. ``rpc_sync()`` of an RRef calls a method of the object behind it:
+# decoder, and the layer between them, an LSTM, is on the driver. ``rpc_sync()`` of an RRef calls a method of the object
+# behind it:
 #
 # .. listing:: gallery/overview/rpc/model.py
 #    :part: model
@@ -207,8 +208,6 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 #    .. listing:: gallery/overview/rpc/patterns.py
 #       :part: weights
 #       :no-caption:
-#
-# Batches are also useful where one large operation is faster than many small ones.
 #
 # .. admonition:: Another use of RPC: an agent and its observers
 #    :collapsible: closed
