@@ -55,9 +55,6 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # The launcher may stop a rank while it writes. ``os.replace`` makes this harmless, because the previous checkpoint
 # then remains.
 #
-# With GPUs, pass ``map_location`` to ``torch.load``, so that each rank loads to its own device, and not to the device
-# of rank 0.
-#
 # Every attempt loads the last checkpoint and trains from there. Rank 0 saves one after every second
 # step, and in the first attempt rank 1 fails:
 #
@@ -86,12 +83,18 @@ with tempfile.TemporaryDirectory() as folder:
 # interruption for two reasons: the batch depends only on the number of the step, and the checkpoint
 # contains the momentum of the optimizer.
 #
-# ``torchrun`` keeps nothing of what the ranks print. To read afterwards why a rank failed, add
-# ``--log-dir=logs --tee=3``. Both streams of each rank then also go to files, such as ``attempt_0/1/stderr.log`` for
-# local rank 1, below a folder for each job.
+# .. admonition:: Options for real jobs
+#    :collapsible: closed
 #
-# A new group
-# -----------
+#    With GPUs, pass ``map_location`` to ``torch.load``, so that each rank loads to its own device, and not to the
+#    device of rank 0.
+#
+#    ``torchrun`` keeps nothing of what the ranks print. To read afterwards why a rank failed, add
+#    ``--log-dir=logs --tee=3``. Both streams of each rank then also go to files, such as ``attempt_0/1/stderr.log`` for
+#    local rank 1, below a folder for each job.
+#
+# A new group for each attempt
+# ----------------------------
 #
 # The ranks of a new attempt find each other through a store. The launcher serves it, so it outlives the ranks: what
 # attempt 0 wrote is still there when attempt 1 starts. To keep the attempts apart, the program puts the number of the
@@ -161,23 +164,23 @@ with tempfile.TemporaryDirectory() as folder:
 # Only rank 0 saves the checkpoint, but every rank loads it, on whichever node it runs. So keep the checkpoint in a
 # folder that all nodes share.
 #
-# Checkpoints of a sharded model
-# ------------------------------
+# .. admonition:: Checkpoints of a sharded model
+#    :collapsible: closed
 #
-# If the model is sharded, as with FSDP2, no rank has all of it. So all ranks call ``save`` of
-# ``torch.distributed.checkpoint`` (DCP), which takes these steps:
+#    If the model is sharded, as with FSDP2, no rank has all of it. So all ranks call ``save`` of
+#    ``torch.distributed.checkpoint`` (DCP), which takes these steps:
 #
-# 1. Rank 0 gathers from each rank what it has, decides which rank writes what, and scatters these plans.
-# 2. Each rank writes its own file.
-# 3. Rank 0 gathers reports, writes the file ``.metadata``, which says where each part is, and tells all ranks
-#    that the checkpoint is complete.
+#    1. Rank 0 gathers from each rank what it has, decides which rank writes what, and scatters these plans.
+#    2. Each rank writes its own file.
+#    3. Rank 0 gathers reports, writes the file ``.metadata``, which says where each part is, and tells all ranks
+#       that the checkpoint is complete.
 #
-# No shard travels between the ranks; only the plans and the reports do, as pickled objects
-# (:doc:`/operations/asynchronous-and-objects`).
+#    No shard travels between the ranks; only the plans and the reports do, as pickled objects
+#    (:doc:`/operations/asynchronous-and-objects`).
 #
-# ``load`` works in the same way: all ranks read the metadata, get their plans from rank 0, and read their parts. A
-# part can be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from
-# such a checkpoint.
+#    ``load`` works in the same way: all ranks read the metadata, get their plans from rank 0, and read their parts. A
+#    part can be in the file of any rank, so all ranks must reach all files. :doc:`/right/training` continues from
+#    such a checkpoint.
 #
 # If a program continues from its last checkpoint with any rank and world size, a failure costs the time until the
 # ranks have started again, and the steps since that checkpoint.
