@@ -142,23 +142,23 @@ show_table(
 # parameters of one layer: the parameters of two layers, the gradients of one, and the input of a
 # reduce-scatter. For the third model, whose layers take 0.8 GB each, about 3.2 GB come on top of the 13 GB.
 #
-# The memory that PyTorch's allocator holds in reserve comes on top, so leave some room. On GPUs,
-# ``torch.cuda.max_memory_allocated`` returns the peak.
+# The memory that PyTorch's allocator holds in reserve comes on top, so leave some room, and compare the estimate with
+# the peak, which ``torch.cuda.max_memory_allocated`` returns on GPUs.
 #
-# A rank out of memory
-# --------------------
+# When one rank runs out of memory
+# --------------------------------
 #
-# Often only one rank runs out of memory, for example because its batch contains an unusually long text. In this
-# sample, ``has_memory_for`` returns false on rank 1 in step 1. So that the output shows which steps the ranks
+# An estimate can be too low for a single batch. Often only one rank then runs out of memory, for example because its
+# batch contains an unusually long text. The program can catch the exception and skip the step, but the other ranks do
+# not notice that.
+#
+# In this sample, ``has_memory_for`` returns false on rank 1 in step 1. So that the output shows which steps the ranks
 # combine, ``average`` exchanges the numbers of the steps instead of gradients:
 #
 # .. listing:: gallery/overview/memory/out_of_memory.py
 #    :part: lengths
 #
-# On a GPU, the exception is ``torch.OutOfMemoryError``, a subclass of ``RuntimeError``.
-#
-# A program can catch the exception of a failed allocation and skip the step, but the other rank does not
-# notice that. In this listing, each rank decides alone:
+# First, each rank decides alone:
 #
 # .. listing:: gallery/overview/memory/alone.py
 #    :part: alone
@@ -176,7 +176,7 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 # ``average of steps 1 2`` in the output means step 1 of rank 0 and step 2 of rank 1. At the end, rank 0 makes one
 # call more than rank 1, and gets an error.
 #
-# Here, a small all-reduce lets all ranks decide together:
+# The fix is a small all-reduce, with which all ranks decide together:
 #
 # .. listing:: gallery/overview/memory/together.py
 #    :part: together
@@ -185,12 +185,12 @@ outputs = launch("memory/together.py", ranks=2)
 
 # %%
 # Now both ranks skip step 1, so each average is of a single step. The joint decision costs an all-reduce in each
-# step. It helps only if the memory is used up before the first collective of the step. When DDP has already started
-# to reduce buckets, all ranks must restart, as :doc:`elastic` shows.
+# step.
 #
-# When the memory of the computer itself is used up, Linux kills a process with the signal ``SIGKILL``, which
-# the process cannot catch. ``torchrun`` reports the signal, and the log of the kernel, ``dmesg``, says whether
-# a lack of memory was the reason.
+# It helps only if the memory is used up before the first collective of the step. When DDP has already started
+# to reduce its gradients, all ranks must restart, as :doc:`elastic` shows. They must also restart when the memory of
+# the computer itself is used up, because Linux then kills a process with ``SIGKILL``, which it cannot catch.
+# ``torchrun`` reports the signal, and ``dmesg``, the log of the kernel, says whether a lack of memory was the reason.
 #
 # Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
 # whose memory is used up.

@@ -33,8 +33,8 @@ set the weight to its value in one step:
 .. listing:: gallery/overview/several_nodes/several_nodes.py
    :part: step
 
-The run
--------
+Two nodes on one computer
+-------------------------
 
 Here two launchers on one computer act as two nodes. Their rendezvous uses the address of the loopback interface and a
 free port, for which ``$HOST`` and ``$PORT`` stand in the command:
@@ -53,8 +53,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # included both nodes. Rank 2 is the third of all ranks, but the first on its node. A program that chose
 # the device by ``RANK`` would request a third GPU there, although the node may have only two.
 #
-# Real nodes
-# ----------
+# What real nodes need
+# --------------------
 #
 # On each of two nodes with eight GPUs, the command is:
 #
@@ -89,13 +89,15 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # The ranks
 #     ``--nproc-per-node=gpu`` starts one rank for each GPU of the node.
 #
-# ``torchrun`` can also start without this kind of rendezvous. You then number the nodes yourself with
-# ``--node-rank``, and give the address of node 0 with ``--master-addr`` and ``--master-port``. The
-# command then differs from node to node, and the number of nodes is fixed.
+# ``torchrun`` sets ``MASTER_ADDR`` and ``MASTER_PORT`` for its ranks, from which ``init_process_group`` learns where to
+# meet, so do not set them yourself. :doc:`/operations/process-groups` explains these variables.
 #
-# Either way, ``torchrun`` sets ``MASTER_ADDR`` and ``MASTER_PORT`` for its ranks, from which
-# ``init_process_group`` learns where to meet, so do not set them yourself. :doc:`/operations/process-groups`
-# explains these variables.
+# .. admonition:: Nodes that you number yourself
+#    :collapsible: closed
+#
+#    ``torchrun`` can also start without this kind of rendezvous. You then number the nodes yourself with
+#    ``--node-rank``, and give the address of node 0 with ``--master-addr`` and ``--master-port``. The
+#    command then differs from node to node, and the number of nodes is fixed.
 #
 # Schedulers
 # ----------
@@ -105,8 +107,8 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # the number of nodes and the name of the first one, the script of the job can pass them to ``--nnodes``
 # and ``--rdzv-endpoint``.
 #
-# Hybrid sharding
-# ---------------
+# Less between the nodes: hybrid sharding
+# ---------------------------------------
 #
 # FSDP2 (:doc:`sharded-training`) divides the parameters among all ranks, so its all-gathers cross the network
 # between the nodes, which is usually slower than the connections within a node. With *hybrid sharding* (HSDP),
@@ -143,10 +145,13 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. The price is
 # memory: a rank holds an eighth of the training state instead of a sixteenth.
 #
-# If you accumulate gradients over several backward passes, the gradients need to cross the network between the nodes
-# only once. So call ``model.set_requires_all_reduce(False)`` at the start of a step, and call it with ``True`` before
-# the last backward pass. The passes before it then reduce within the node only, and a rank still keeps no more than
-# its shard of the gradients.
+# .. admonition:: Gradient accumulation with hybrid sharding
+#    :collapsible: closed
+#
+#    If you accumulate gradients over several backward passes, the gradients need to cross the network between the
+#    nodes only once. So call ``model.set_requires_all_reduce(False)`` at the start of a step, and call it with ``True``
+#    before the last backward pass. The passes before it then reduce within the node only, and a rank still keeps no
+#    more than its shard of the gradients.
 #
 # Not run here: several real nodes, NCCL, a scheduler and hybrid sharding, because the build of this site has one
 # computer without a GPU.

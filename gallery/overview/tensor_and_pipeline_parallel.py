@@ -7,8 +7,8 @@ When that is too slow or needs too much memory, split the model itself, so that 
 part of it. This page shows the two ways to cut a model, inside the layers and between them, and what
 each costs in communication.
 
-Tensor parallelism
-------------------
+Tensor parallelism: inside the layers
+-------------------------------------
 
 *Tensor parallelism* cuts inside the layers: each rank holds a part of each matrix, and all ranks work on
 the same input at the same time. The sample is a block of two linear layers, as in a Transformer:
@@ -55,8 +55,8 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 # from its half only. So each block needs two all-reduces, for which all ranks wait. Because this
 # requires fast connections, tensor parallelism is usually kept within a node.
 #
-# Pipeline parallelism
-# --------------------
+# Pipeline parallelism: between the layers
+# ----------------------------------------
 #
 # *Pipeline parallelism* cuts between the layers: each rank holds some consecutive layers, called a
 # *stage*. A stage receives activations from the previous stage and sends its own to the next one. In the
@@ -109,8 +109,8 @@ outputs = launch("tensor_and_pipeline_parallel/pipeline_parallel.py", ranks=2)
 # begins each backward pass as early as possible. Its name means one forward, one backward: between the
 # first forward passes and the last backward passes, a rank alternates between the two.
 #
-# The bubble
-# ----------
+# The bubble: how long the ranks wait
+# -----------------------------------
 #
 # A forward pass waits for the previous stage, and a backward pass for the next one. To show how long the
 # ranks wait, this code puts the orders from above on one time axis. It assumes that each forward and
@@ -150,11 +150,12 @@ for row in put_on_a_clock([more, more]):
 # holds the activations of a microbatch from its forward pass to its backward pass. With GPipe, a rank holds those of
 # all microbatches at once. With 1F1B, it holds those of a few, at most as many as there are stages.
 #
-# Other schedules, such as ``ScheduleInterleaved1F1B`` and ``ScheduleZBVZeroBubble``, give each
-# rank several stages and make the bubble smaller.
+# Schedules that give each rank several stages, such as ``ScheduleInterleaved1F1B``, make the bubble smaller.
 #
 # Combinations
 # ------------
+#
+# Because of these costs, tensor parallelism stays within a node, and another kind connects the nodes.
 #
 # To combine kinds of parallelism, a device mesh with two dimensions arranges the ranks in a table, and
 # each dimension serves one kind. Because this sample has only two ranks, its first dimension has the
