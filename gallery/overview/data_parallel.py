@@ -198,9 +198,12 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 # ``divide_by_initial_world_size=False`` it divides by the number of ranks that still have data. At the
 # end, one of the ranks that finished last broadcasts its model, so both ranks have the same weight.
 #
-# ``join`` adds two all-reduces of one element to each step, and a third if DDP broadcasts buffers. A rank without
-# data repeats only the collectives of DDP. If your model calls collectives itself, pass
-# ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
+# .. admonition:: For reference: the calls of ``join``
+#    :collapsible: closed
+#
+#    ``join`` adds two all-reduces of one element to each step, and a third if DDP broadcasts buffers. A rank without
+#    data repeats only the collectives of DDP. If your model calls collectives itself, pass
+#    ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
 # If only rank 0 validates, let it call ``model.module``, because the DDP model broadcasts its buffers in each forward
 # pass, and would wait for the other ranks. :doc:`/communicate/debug` shows the hang.

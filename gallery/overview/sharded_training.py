@@ -97,8 +97,8 @@ show_section(tables, "ZeRO")
 #      help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and
 #      that all ranks run.
 #
-#    FSDP2 has no ``join`` for uneven inputs. If a rank skips a batch, FSDP2 averages gradients of different steps, as
-#    DDP does. So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
+#    FSDP2 has no ``join``, the means of DDP against uneven inputs (:doc:`data-parallel`). If a rank skips a batch,
+#    FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
 #
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects. It gets only
 # the shards, so its state is split too. The training loop stays the same: ``clip_grad_norm_``, for example, also
