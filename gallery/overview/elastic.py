@@ -32,9 +32,6 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # A rank that exits is the better case, because with gloo the others notice at once. If rank 1 had hung instead, rank
 # 0 would have waited until the timeout of the group: by default 30 minutes, or 10 if ``backend`` is ``"nccl"``.
 #
-# With NCCL, Python usually sees no exception. Instead, a thread of the backend, the *watchdog*, ends the process when
-# a call fails or exceeds the timeout.
-#
 # Whether the rank exits or hangs, the group is lost.
 #
 # Restart of all ranks

@@ -98,7 +98,8 @@ show_section(tables, "ZeRO")
 #      that all ranks run.
 #
 #    FSDP2 has no ``join``, the means of DDP against uneven inputs (:doc:`data-parallel`). If a rank skips a batch,
-#    FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce, as :doc:`memory` does.
+#    FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
+#    as :doc:`memory` does.
 #
 # Create the optimizer after ``fully_shard``, because the parameters are then new objects. It gets only
 # the shards, so its state is split too. The training loop stays the same: ``clip_grad_norm_``, for example, also
@@ -111,8 +112,6 @@ show_section(tables, "FSDP2")
 # layer still computes with whole parameters. FSDP2 collects them just before the layer runs, and frees them
 # afterwards. It can collect one layer at a time only if the program applies ``fully_shard`` to each layer. Applied
 # only to the model, ``fully_shard`` would collect all parameters at the same time.
-#
-# :doc:`memory` estimates the peak of FSDP2, which is more than its shards.
 #
 # The result is that of one process that trains on the joined batches of both ranks. To compare the two,
 # ``full_tensor`` collects the shards of a parameter:
