@@ -98,15 +98,17 @@ class Team:
             self._pipes.append(ours)
             self._processes.append(process)
 
-    def run(self, check: Check, skip: int = 0, example: Any = None) -> TeamResult:
-        """Run one check in all ranks, without its first `skip` cases, or with a drawn input."""
+    def run(self, check: Check, limit: float, skip: int = 0, example: Any = None) -> TeamResult:
+        """Run one check in all ranks, without its first `skip` cases, or with a drawn input.
+
+        It hangs if no rank makes progress for `limit` seconds.
+        """
         for rank in range(self.size):
             (self._folder / f"log-{rank}").write_text("")
         self._board.clear()
         for pipe in self._pipes:
             with contextlib.suppress(OSError):
                 pipe.send((check.id, skip, example))
-        limit = self._settings.limit
         if not check.group:  # these wait for timeouts of their own
             limit = max(limit, LEAST)
         verdict = self._watch(limit * check.patience)
@@ -226,17 +228,17 @@ class Pool:
         if check.examples:
             strategy = check.examples(size)
             return Search(
-                self._settings, strategy, lambda x: self._run(check, size, x)[0]
+                self._settings, strategy, lambda x, limit: self._run(check, size, limit, x)[0]
             ).outcomes()
-        return self._run(check, size)
+        return self._run(check, size, self._settings.limit)
 
-    def _run(self, check: Check, size: int, example: Any = None) -> list[Outcome]:
+    def _run(self, check: Check, size: int, limit: float, example: Any = None) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
         skip, hangs = 0, 0
         for _ in range(STARTS):
             team = self._team(check, size)
             try:
-                result = team.run(check, skip, example)
+                result = team.run(check, limit, skip, example)
             except BaseException:  # as of Ctrl-C
                 self._discard(team)
                 raise

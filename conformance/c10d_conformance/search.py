@@ -21,6 +21,7 @@ from c10d_conformance.verdicts import FAILURES, HANG, INIT, Outcome, worst
 # busy machine finds the same. A hang, which takes the limit, counts as several.
 SHRINKING = 200
 HANGING = 50
+SHORTER = 0.2  # of the limit: an example like one that has hung for all of it
 
 
 class Failure(Exception):
@@ -38,7 +39,7 @@ class Search:
 
     settings: Settings
     strategy: Any  # of hypothesis
-    run: Callable[[Any], Outcome]
+    run: Callable[[Any, float], Outcome]  # for so many seconds without progress
 
     def __post_init__(self) -> None:
         # A bug may show now and then only. Hypothesis asks again, and gets the first answer.
@@ -47,6 +48,7 @@ class Search:
         self._known: set[type[Failure]] = set()
         self._once: dict[type[Failure], Failure] = {}  # which did not fail again
         self._left = float("inf")  # runs
+        self._hanging: set[str] = set()  # the kinds of which an example has hung
         self._start: Outcome | None = None  # which failed, so no example can be run
         self._is_new = self._was_new = False  # the ranks of the next example, and of the last one
 
@@ -129,9 +131,13 @@ class Search:
         return outcome
 
     def _run_once(self, example: Any) -> Outcome:
-        self._was_new, outcome = self._is_new, self.run(example)
+        part = SHORTER if example.kind in self._hanging else 1
+        self._was_new = self._is_new
+        outcome = self.run(example, self.settings.limit * part)
         self._is_new = outcome.verdict in FAILURES  # which costs the ranks
         self._left -= HANGING if outcome.verdict == HANG else 1
+        if outcome.verdict == HANG:
+            self._hanging.add(example.kind)
         if outcome.name == INIT:
             self._start = outcome
         return outcome

@@ -41,7 +41,7 @@ def search(verdict, **options):
     """Return the outcomes of a search, and the numbers that it tried, for `verdict(number)`."""
     tried = []
 
-    def run(example):
+    def run(example, limit):
         tried.append(example.value)
         return Outcome(str(example), verdict(example.value), "a text")
 
@@ -99,17 +99,35 @@ def test_inputs_get_smaller_in_a_limited_number_of_runs(monkeypatch):
     assert [outcome.name for outcome in outcomes] == [f"number {failing}"]
 
 
-def test_an_input_like_one_that_hangs_is_not_run():
+def test_few_inputs_like_one_that_hangs_are_run():
     outcomes, tried = search(lambda number: HANG if number % 2 else RIGHT)
-    assert [outcome.name for outcome in outcomes] == ["number 1"]
-    after = tried[len(tried) - tried[::-1].index(1) :]
-    assert after and not any(number % 2 for number in after)
+    hung = [number for number in tried if number % 2]
+    assert [outcome.name for outcome in outcomes] == [f"number {min(hung)}"]
+    shrinking = search_module.SHRINKING // search_module.HANGING
+    assert 2 < len(hung) <= 2 + shrinking  # one hangs twice, the second time in new ranks
+    assert not any(number % 2 for number in tried[-10:])  # although others are drawn
+
+
+def test_only_the_first_input_that_hangs_takes_the_whole_limit():
+    limits = []
+
+    def run(example, limit):
+        hangs = example.value > 500
+        limits.append((limit, hangs))
+        return Outcome(str(example), HANG if hangs else RIGHT, "a text")
+
+    numbers = st.builds(Number, st.integers(0, 500).map(lambda number: 2 * number))
+    outcomes = Search(Settings("gloo", limit=10.0), numbers, run).outcomes()
+    assert [outcome.verdict for outcome in outcomes] == [HANG]
+    first = limits.index((10.0, True))
+    assert all(limit == 10.0 for limit, _ in limits[:first])
+    assert {limit for limit, _ in limits[first + 1 :]} == {2.0}
 
 
 def test_ranks_without_a_group_are_asked_once():
     failed = Outcome(INIT, REFUSED, "no group")
     asked = []
-    search = Search(Settings("gloo"), st.builds(Number), lambda x: asked.append(x) or failed)
+    search = Search(Settings("gloo"), st.builds(Number), lambda x, _: asked.append(x) or failed)
     assert search.outcomes() == [failed] and len(asked) == 1
 
 
