@@ -12,7 +12,8 @@ connection. This page shows how ``tcp``, a backend of about :count:`lines-of-tcp
 What your library must provide
 ------------------------------
 
-The algorithms of this part know a class ``Messages``. Derive yours from it, and write these five functions:
+The algorithms of this part send and receive through a class ``Messages``, so your library needs a class derived from
+it. Write these five functions:
 
 .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
    :part: interface
@@ -41,7 +42,8 @@ tags. What remains are eight short functions about waiting and about failures:
    .. listing:: extension/tcp_collectives/src/tcp_transport.hpp
       :part: answers
 
-The next worker uses the result as any other backend. Its options name an interface and an algorithm:
+Programs use ``tcp`` like any other backend. The options of the next worker name a network interface, here the
+loopback, and an algorithm:
 
 .. listing:: gallery/algorithms/sockets/four_ranks.py
    :part: calls
@@ -58,13 +60,7 @@ launch("sockets/four_ranks.py", ranks=4)
 # ----------------------
 #
 # Ranks of different hosts find each other through the store of the group. Each rank listens at a port that
-# the system chooses, and publishes its version, a token and its address:
-#
-# .. admonition:: ``connections``
-#    :collapsible: closed
-#
-#    .. listing:: extension/tcp_collectives/src/connect.hpp
-#       :part: publish
+# the system chooses, and publishes its address there, which must be one that the other hosts can reach.
 #
 # A host often has several interfaces: one for its users, one for the ranks, and one of a container system, which
 # leads nowhere. No rule finds the right one everywhere, so ``tcp`` has a simple default and an option. The default is
@@ -74,15 +70,19 @@ launch("sockets/four_ranks.py", ranks=4)
 # A token against strangers
 # -------------------------
 #
-# Whoever opens a connection is its *caller*. Between two ranks, that is the one with the larger number, so that they
-# do not both open one.
+# The side that opens a connection is its *caller*. Between two ranks, the rank with the larger number calls, so that
+# they do not both open a connection.
 #
 # Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
-# port before. So a caller first says hello with the token that the called rank has published: a random number of 128
-# bits, drawn for this group. Only a program that can read the store knows the token, and any other caller is dropped:
+# port before. So each rank also publishes a *token*, a random number of 128 bits drawn for this group, with which its
+# callers must first say hello. Only a program that can read the store knows the token, so a rank drops any other
+# caller:
 #
-# .. admonition:: The hello, and ``is_taken``, which drops strangers
+# .. admonition:: The token in the store, the hello, and ``is_taken``, which drops strangers
 #    :collapsible: closed
+#
+#    .. listing:: extension/tcp_collectives/src/connect.hpp
+#       :part: publish
 #
 #    .. listing:: extension/tcp_collectives/src/connect.hpp
 #       :part: hello
@@ -110,7 +110,7 @@ launch("sockets/four_ranks.py", ranks=4)
 #      - because
 #    * - 0
 #      - collectives
-#      - their receives have begun, or will soon
+#      - all ranks call a collective, so its receives begin soon
 #    * - 1
 #      - steps that run beside others of the same collective
 #      - two algorithms at a time must not take each other's messages
@@ -142,31 +142,25 @@ launch("sockets/connections.py", ranks=4)
 # -------------------
 #
 # One connection must not hold up the others. So all sockets are nonblocking: a call moves what the kernel takes or
-# has, and otherwise fails with ``EAGAIN``. A transfer therefore waits in a queue of its connection:
+# has, and otherwise fails with ``EAGAIN``. A transfer therefore waits in a queue of its connection.
 #
-# .. admonition:: ``begin``, which queues a transfer
+# To find the sockets that are ready, a thread must not make a system call for each of them. So one *epoll*, an object
+# of the kernel, watches all sockets, and one call of ``epoll_wait`` reports those that are ready.
+#
+# On the connection, the size of each message goes before its bytes. Because many messages are small, one call of
+# ``sendmsg`` or ``recvmsg`` takes up to eight of them:
+#
+# .. admonition:: ``begin``, ``progress`` and ``move``, which queue and move transfers
 #    :collapsible: closed
-#
-#    .. listing:: extension/tcp_collectives/src/sockets.hpp
-#       :part: begin
-#
-# A look at all connections must not cost a system call for each. So one *epoll*, an object of the kernel, watches all
-# of them, and a look is one call of ``epoll_wait``, with 3 connections as with 3,000:
-#
-# .. admonition:: The code
-#    :collapsible: closed
-#
-#    .. listing:: extension/tcp_collectives/src/sockets.hpp
-#       :part: progress
 #
 #    A ``Line`` is a connection with its two queues. The epoll is edge-triggered (``EPOLLET``): it reports a socket
 #    once when it becomes ready, and ``is_ready`` remembers that until the kernel refuses.
 #
-# A message is its size and its bytes. Because many messages are small, one call of ``sendmsg`` or ``recvmsg`` takes
-# up to eight of them:
+#    .. listing:: extension/tcp_collectives/src/sockets.hpp
+#       :part: begin
 #
-# .. admonition:: ``move``, which sends and receives
-#    :collapsible: closed
+#    .. listing:: extension/tcp_collectives/src/sockets.hpp
+#       :part: progress
 #
 #    .. listing:: extension/tcp_collectives/src/sockets.hpp
 #       :part: move
@@ -175,12 +169,12 @@ launch("sockets/connections.py", ranks=4)
 # ---------------------
 #
 # When nothing can move, a thread that waits for a result should sleep until a socket is ready or another thread
-# begins an operation. In the class ``FileBell`` of the frame, it therefore polls two descriptors: the epoll, which is
-# a file descriptor itself, and an *eventfd*, which another thread can ring. If several threads wait, only one polls,
-# and the rest wait for a condition variable.
+# begins an operation. The frame has a class for that, ``FileBell``. In its function ``rest``, the thread polls two
+# descriptors: the epoll, which has a file descriptor itself, and an *eventfd*, which another thread can ring. If
+# several threads wait, only one polls, and the rest wait for a condition variable.
 #
-# What arrives between the last look and the sleep must still wake the thread. So ``rest`` reads the count of rings,
-# looks once more, and sleeps only if no thread has rung since:
+# If another thread rings just before the sleep, the sleeper must not miss it. So ``rest`` reads how often the bell has
+# rung, looks once more for what can move, and sleeps only if no thread has rung since:
 #
 # .. admonition:: ``FileBell``
 #    :collapsible: closed
@@ -188,8 +182,8 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
 #       :part: file-bell
 #
-# If your library has a descriptor that can be polled, pass it to ``rest``. What the library must do before each sleep
-# is the argument ``arm``:
+# If your library has a descriptor that can be polled, pass it to ``rest`` in place of the epoll. Some libraries must
+# be called just before each sleep; pass that call as the argument ``arm``:
 #
 # .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
 #    :collapsible: closed
@@ -234,25 +228,21 @@ launch("sockets/too_much_sent.py", ranks=2)
 # ``isend`` avoids that.
 #
 # Tags need one exception. If a receive waits for tag 6, and a message with tag 5 is in front, the frame must
-# read that message and keep it. It keeps up to 64 MiB from each rank, and then waits, too.
+# read that message and keep it. The frame keeps up to 64 MiB from each rank, and then reads no further.
 #
 # Training on two hosts
 # ---------------------
 #
 # To try these connections between hosts, the next program starts a ``torchrun`` with two ranks on each of two simulated
-# hosts, which have networks of their own, as in :doc:`/library/several-hosts`:
+# hosts, which have networks of their own, as in :doc:`/library/several-hosts`. The four ranks train a small model with
+# ``DistributedDataParallel`` (DDP) and then with FSDP2, each with ``tcp`` and with gloo. They compute the mean of their
+# losses in each of five steps, and rank 0 prints it:
 #
-# .. admonition:: Two hosts and their launchers
+# .. admonition:: Two hosts, their launchers, and the training
 #    :collapsible: closed
 #
 #    .. listing:: gallery/algorithms/sockets/two_hosts.py
 #       :part: hosts
-#
-# The four ranks train a small model with ``DistributedDataParallel`` (DDP) and then with FSDP2, each with ``tcp`` and
-# with gloo. They print the mean of their losses in each of five steps:
-#
-# .. admonition:: The training
-#    :collapsible: closed
 #
 #    .. listing:: gallery/algorithms/sockets/train.py
 #       :part: train
@@ -265,7 +255,8 @@ run_program("sockets/two_hosts.py")
 
 # %%
 # The losses fall, and those of ``tcp`` equal those of gloo up to a tolerance, because two backends may add four
-# numbers in different orders.
+# numbers in different orders. So a library with nothing but messages can train models, if its transport drops
+# strangers, lets no collective wait behind a message of the program, and sleeps on one descriptor for all connections.
 #
 # Exercise
 # --------
