@@ -9,7 +9,8 @@ recorded on simulated hosts, asks what the choice of an algorithm is worth, and 
 Predicted and measured
 ----------------------
 
-The build only reads the times, which ``make bench-algorithms`` recorded before on this machine:
+Because the measurement takes about ten minutes on a quiet machine, the build only reads times that ``make
+bench-algorithms`` recorded earlier, on this machine:
 """
 
 # sphinx_gallery_start_ignore
@@ -32,31 +33,32 @@ for hosts, ranks in recorded.PREDICTED:
 
 # %%
 # How far can you trust such predictions? We call a prediction *near* a measured time if the two differ by at most
-# 20 %. The next table counts those near the median and near the least time. The last column is about order. Of the
-# pairs of algorithms whose predictions for a size differ by more than 20 %, it counts those measured in the predicted
-# order:
+# 20 %. The next table counts the predictions that are near the median, and those near the least time; ``8 x 1`` is
+# eight hosts with one rank each. The last column is about order. It takes the pairs of algorithms whose predictions for
+# a size differ by more than 20 %, and counts how many of them were measured in the predicted order:
 
 show_table(*recorded.counts())
 
 # %%
-# To choose an algorithm, you need the order more than the time. Where the last column has two equal numbers, all of
-# these orders were predicted correctly.
+# To choose an algorithm, you need the order more than the time. Where the last column has two equal numbers, the
+# simulator predicted all of these orders correctly.
 #
 # Why a prediction can be off
 # ---------------------------
 #
-# For its predictions, the simulator knew the latency and the rate of the links. Only ``overhead`` in the line about
-# the machine, the time for each send and each receive, was fitted. It comes from a single measurement: the least time
-# in which two ranks on two hosts reduce 4 bytes. Because each rank sends once and receives once, this time is the
-# latency plus twice the overhead. So the overhead also stands for what the model lacks: threads that wake up, TCP,
-# and a program that forwards packets.
+# To see where a prediction can go wrong, look at what the simulator was told. It knew the latency and the rate of the
+# links. Only ``overhead`` in the line about the machine, the time for each send and each receive, was fitted. It comes
+# from a single measurement: the least time in which two ranks on two hosts reduce 4 bytes. Because each rank sends
+# once and receives once, this time is the latency plus twice the overhead. So the overhead also stands for what the
+# model lacks: threads that wake up, TCP, and the program that forwards packets between the simulated hosts.
 #
 # With any algorithm, a prediction can be off for two reasons. If something else disturbs the machine, the measurement
 # takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
 # within a host as much overhead as one between hosts.
 #
-# Some algorithms are outside the model. In ``direct``, several ranks send to one at the same time, which TCP handles
-# worse than one message after another. In ``tree`` with large messages, chunks that go up and down share queues.
+# Two algorithms are not in the tables, because the model does not describe them well. In ``direct``, several ranks send
+# to one at the same time, which TCP handles worse than one message after another. In ``tree`` with large messages,
+# chunks that go up and down share queues.
 #
 # On a single host, time goes to copies, to threads that wake up, and to waiting for a processor. None of these is in
 # the model, so compare algorithms there only by measurements.
@@ -64,11 +66,11 @@ show_table(*recorded.counts())
 # Simulated hosts and links
 # -------------------------
 #
-# A prediction can be checked only on links whose latency and rate you know. A simulated host has such links. It is a
+# A prediction can be checked only on links whose latency and rate you know. Simulated hosts have such links. Each is a
 # set of namespaces, as in :doc:`/library/several-hosts`, and its interface is a *TUN* device, which hands packets to a
-# program instead of a cable. One program forwards the packets of all hosts: a card sends and
-# receives one packet after another, at the rate, and the latency lies between. That is the model of the simulator,
-# but with real packets, TCP and processors.
+# program instead of a cable. One program forwards the packets of all hosts. As in the model of the simulator, each host
+# sends and receives one packet after another at the given rate, and each packet arrives one latency later. But the
+# packets, TCP and the processors are real.
 #
 # Use such hosts in your tests, too. They need Linux, ``/dev/net/tun``, and root or user namespaces. The next program
 # sends two messages over a link of 20 milliseconds and 10 Mbit/s:
@@ -95,9 +97,8 @@ run_program("predictions/slow_link.py")
 # What a choice is worth: ``tcp`` and gloo
 # ----------------------------------------
 #
-# gloo also runs over TCP, but mostly with other algorithms, so a comparison shows how much a choice can matter. For
-# it, we let ``tcp`` choose its algorithms. ``2 x 1`` is two hosts with one rank each, and links have 1 Gbit/s and 1
-# millisecond. Sizes are those of a rank's input.
+# gloo also runs over TCP, but mostly with other algorithms, so a comparison shows how much a choice can matter. Here
+# ``tcp`` chooses its algorithms itself. Links have 1 Gbit/s and 1 millisecond, and sizes are those of a rank's input.
 #
 # Each cell is the time of gloo divided by that of ``tcp``, so above 1, ``tcp`` is faster. If the medians and the
 # least times give different ratios, the cell has both, the smaller one first.
@@ -159,13 +160,13 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # On two hosts, the part of the time that is spent inside a host lies between these two columns. Memory that took no
 # time at all would save no more than the column ``1 x 4``, because the rest is spent between the hosts.
 #
-# Therefore ``tcp`` keeps its sockets, and ranks that are all on one host can use ``shm``. If your links are faster, or
-# your hosts have more ranks, compute the shares of this table first.
+# Because that is so little, ``tcp`` keeps its sockets, and ranks that are all on one host can use ``shm``. If your
+# links are faster, or your hosts have more ranks, compute the shares of this table first.
 #
 # What ruins a measurement
 # ------------------------
 #
-# Each of these has spoilt a measurement here:
+# Before you measure on machines of your own, exclude what has spoilt measurements here:
 #
 # - *Queues that overflow*, and the machine's congestion control: after a loss, TCP halves its rate, so one algorithm
 #   seems to have two speeds. Here queues hold 10 seconds, and all hosts use ``reno``.
@@ -186,7 +187,8 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # On your own machines, let one program compare groups of ``tcp`` whose options name different ``algorithms``, as in
 # :doc:`your-own-algorithm`. For a prediction, measure two ranks on two hosts: an all-reduce of 4 bytes gives the
 # latency and twice the overhead together. An all-reduce of 64 MiB gives the rate, because the tensor crosses the link
-# once in each direction.
+# once in each direction. If the orders that you then measure are the predicted ones, the model knows what limits your
+# network, and you can choose by its tables.
 #
 # .. admonition:: After this page you have decided
 #
