@@ -10,12 +10,12 @@ ranks raise one reason that helps.
 Closed connections
 ------------------
 
-When a process ends in any way, its kernel closes its connections. The other side reads 0 bytes, or its next call
-returns ``ECONNRESET`` or ``EPIPE``. Which of these comes is chance, so ``tcp`` has one text for all three. For a dead
-rank on another host, a closed connection is the only quick sign.
+For a dead rank on another host, a closed connection is the only quick sign. When a process ends in any way, its kernel
+closes its connections. The rank at the other end then reads 0 bytes, or its next call returns ``ECONNRESET`` or
+``EPIPE``. Which of these comes is chance, so ``tcp`` has one text for all three, ``it has closed its connection``.
 
-But a connection closes also when a rank leaves, or gives up because of an error. The text ``it has closed its connection``
-would then be true, and would help no user. So a rank follows two rules:
+But a connection closes also when a rank leaves, or gives up because of an error. The text would then be true, but would
+not help the user. So a rank follows two rules:
 
 - A rank that leaves or fails first writes why into the store, and only then closes its connections.
 - A rank that finds a closed connection first asks the store once more, and only then believes it.
@@ -42,8 +42,8 @@ from launcher import launch, run_program
 run_program("lost_hosts/lost_ranks.py")
 
 # %%
-# The other ranks name rank 2 and the reason. A stopped rank keeps its connections, and its kernel still acknowledges
-# data, so only the timeout of two seconds ends the wait for it.
+# In the first three ways, the other ranks name rank 2 and the reason. A stopped rank keeps its connections, and its
+# kernel still acknowledges data, so only the timeout of two seconds ends the wait for it.
 #
 # Connections that are cut
 # ------------------------
@@ -84,14 +84,15 @@ run_program("lost_hosts/lost_ranks.py")
 run_program("lost_hosts/cut_off.py")
 
 # %%
-# In the first pair, each rank finds the cut by itself. In the second pair, rank 1 has called nothing, so it has no
-# error.
+# In the first pair, each rank finds the cut by itself. In the second pair, keepalive reports it to rank 0. Rank 1 has
+# called nothing, so it has no error.
 #
 # Heartbeats in the store
 # -----------------------
 #
 # Not every wait has a connection that could report a cut. So each rank also has a *heartbeat*: it raises a number in
-# the store again and again. Both are needed:
+# the store again and again, and the others see when the number stands still. Both the connections and the heartbeat
+# are needed:
 #
 # - A receive from any rank waits for no connection in particular, so only the heartbeat tells of a dead rank.
 # - If two hosts reach the store but not each other, their heartbeats go on, so only the connections tell.
@@ -150,8 +151,8 @@ launch("lost_hosts/bad_input.py", ranks=2)
 # What notices which loss
 # -----------------------
 #
-# The kernel reports a killed process of the same host. All other losses have one of the signs above, and only a rank
-# that is late or stopped has none:
+# Only a rank that is late or stopped gives no sign, so a timeout must end the wait for it. For each other loss, one of
+# the signs above leads to an error that names the reason:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -195,10 +196,10 @@ launch("lost_hosts/bad_input.py", ranks=2)
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    At its next call. No operation waits during the minute, so the frame asks nothing, but the thread of the watch
-#    has seen the heartbeat stand still. The all-reduce therefore fails at once, and its error says that the rank has not
-#    been heard from. With 60 seconds, keepalive has ended the connection after 15, and the error says ``Connection timed
-#    out``.
+#    At its next call. No operation waits during the minute, so no error is raised, but the thread that watches the
+#    other ranks has seen the heartbeat stand still. The all-reduce therefore fails at once, and its error says that the
+#    rank has not been heard from. With 60 seconds, keepalive has ended the connection after 15, and the error says
+#    ``Connection timed out``.
 #
 # .. admonition:: After this page you have decided
 #
