@@ -56,9 +56,9 @@ show_table(*recorded.counts())
 # takes longer. With several ranks on a host, the prediction can be too long, because the model charges a message
 # within a host as much overhead as one between hosts.
 #
-# Two algorithms are not in the tables, because the model does not describe them well. In ``direct``, several ranks send
-# to one at the same time, which TCP handles worse than one message after another. In ``tree`` with large messages,
-# chunks that go up and down share queues.
+# The model also misses what limits two other algorithms, so do not rely on their predictions. In ``direct``, several
+# ranks send to one at the same time, which TCP handles worse than one message after another. In ``tree`` with large
+# messages, chunks that go up and down share queues.
 #
 # On a single host, time goes to copies, to threads that wake up, and to waiting for a processor. None of these is in
 # the model, so compare algorithms there only by measurements.
@@ -69,8 +69,8 @@ show_table(*recorded.counts())
 # A prediction can be checked only on links whose latency and rate you know. Simulated hosts have such links. Each is a
 # set of namespaces, as in :doc:`/library/several-hosts`, and its interface is a *TUN* device, which hands packets to a
 # program instead of a cable. One program forwards the packets of all hosts. As in the model of the simulator, each host
-# sends and receives one packet after another at the given rate, and each packet arrives one latency later. But the
-# packets, TCP and the processors are real.
+# sends and receives one packet after another at the given rate, and the latency lies between the two. But the packets,
+# TCP and the processors are real.
 #
 # Use such hosts in your tests, too. They need Linux, ``/dev/net/tun``, and root or user namespaces. The next program
 # sends two messages over a link of 20 milliseconds and 10 Mbit/s:
