@@ -42,8 +42,9 @@ from launcher import launch, run_program
 run_program("lost_hosts/lost_ranks.py")
 
 # %%
-# In the first three ways, the other ranks name rank 2 and the reason. A stopped rank keeps its connections, and its
-# kernel still acknowledges data, so only the timeout of two seconds ends the wait for it.
+# In the first three ways, the other ranks name rank 2 and the reason. The kernel tells them that rank 2 has died,
+# because it ran on their host. A stopped rank keeps its connections, and its kernel still acknowledges data, so only
+# the timeout of two seconds ends the wait for it.
 #
 # Connections that are cut
 # ------------------------
