@@ -103,8 +103,8 @@ assert done.stdout == simulate("algorithm=ring,halving_near", "ranks=64,512", "b
 #    .. listing:: extension/frame/c10d_frame/simulator/simulation.hpp
 #       :part: happen
 #
-# So you can check a prediction by hand. A message of 1 MiB takes 0.2 + 5 + 0.2 microseconds, and 20.97 more for
-# its bytes. A broadcast to one other host is exactly one message:
+# So you can check a prediction by hand. With its latency and the time of the two processors, a message takes
+# 0.2 + 5 + 0.2 microseconds, and for 1 MiB 20.97 more. A broadcast to one other host is exactly one message:
 
 broadcast = "operation=broadcast", "algorithm=binomial"
 print(simulate(*broadcast, "ranks=2", "hosts=2", "bytes=8,1048576"))
@@ -126,7 +126,7 @@ print(simulate("operation=gather", "ranks=9", "hosts=9", "bytes=9437184"))
 # %%
 # A gather counts as a single step, but its bytes take 8 times 20.97 microseconds here. Only the 5.4 microseconds for
 # the latency and the processors are spent once. In the same way, eight ranks of one host that send to other hosts
-# wait for their common card, so that the layout of the ranks decides, as :doc:`near-and-far` shows.
+# wait for their common card, so the time depends on how ranks are placed on hosts, as :doc:`near-and-far` shows.
 #
 # Virtual time
 # ------------
@@ -165,8 +165,8 @@ except RuntimeError as error:
 # -----------------------
 #
 # 4,096 tensors of 1 GiB do not fit in a computer. For a table, the simulator therefore allocates none: their
-# addresses are ones that no processor accepts, and an algorithm only passes them on. If it reads or writes bytes
-# itself, the process crashes, so let it call ``net.copy``, ``op.reduce`` and ``op.combine``, for which the model
+# addresses are ones that no processor accepts, and an algorithm only passes them on. An algorithm that reads or writes
+# bytes itself crashes the process, so let it call ``net.copy``, ``op.reduce`` and ``op.combine``, for which the model
 # charges time.
 #
 # Without bytes, a wrong result goes unnoticed. So ``check=yes`` runs the same functions with real bytes on few
@@ -175,8 +175,8 @@ except RuntimeError as error:
 # 4,096 ranks
 # -----------
 #
-# A ring with 4,096 ranks takes 8,190 steps, in which more than thirty million messages arrive. The simulator needs
-# only seconds for them:
+# Is the simulator fast enough for the number of ranks that you cannot reserve? A ring with 4,096 ranks takes 8,190
+# steps, in which more than thirty million messages arrive. The simulator needs only seconds for them:
 
 print(simulate("algorithm=ring,halving_near", "ranks=4096", "bytes=1048576"))
 
