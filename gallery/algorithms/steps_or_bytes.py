@@ -36,10 +36,11 @@ and 6 steps back bring the shares together:
       :start-at: inline Steps halving_core
       :end-before: // The largest halves
 
-Count
------
+Steps and bytes of each algorithm
+---------------------------------
 
-With a tensor of ``s`` bytes on ``n`` ranks, where ``n`` is a power of two:
+To compare these algorithms and two further ones, count what a rank does with a tensor of ``s`` bytes on ``n`` ranks,
+where ``n`` is a power of two:
 
 .. list-table::
    :header-rows: 1
@@ -86,8 +87,9 @@ for name, messages, tensors in [("ring", 126, 126 / 64), ("doubling", 6, 6), ("h
 # Latency and rate
 # ----------------
 #
-# A step takes about ``latency + bytes / rate``. The next table has times in microseconds. Each of 64 hosts has one rank
-# and a card of 400 Gbit/s, and a message takes 5 microseconds more than its bytes:
+# Because a step takes about ``latency + bytes / rate``, the counts become times once the links are known. The next
+# table has times in microseconds. Each of 64 hosts has one rank and a card of 400 Gbit/s, and the latency is 5
+# microseconds:
 
 SIZES = "bytes=8,65536,262144,1048576,67108864"
 print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES), time, across="bytes")
@@ -122,9 +124,9 @@ print_table(rows(ALGORITHMS, "ranks=64", "hosts=64", SIZES, *slow), time, across
 # Any number of ranks
 # -------------------
 #
-# Doubling and halving need a power of two. Of 48 ranks, only 32 therefore take the steps. Each of the other 16 ranks
-# first gives its input to a neighbour, and at the end gets the result from this neighbour, so the whole tensor is
-# sent twice more:
+# Doubling and halving need a power of two, because every rank needs a partner in each step. Of 48 ranks, only 32
+# therefore take the steps. Each of the other 16 ranks first gives its input to a neighbour, and at the end gets the
+# result from this neighbour, so the whole tensor is sent twice more:
 #
 # .. admonition:: ``folded``
 #    :collapsible: closed
@@ -183,9 +185,10 @@ for dtype in torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 # If ranks choose different algorithms, they wait for messages that no rank sends. So they decide by what all of them
 # know: the bytes, the ranks and the hosts, and not by a latency that each has measured.
 #
-# The function below uses three new names. ``has_levels`` tells whether a group has several hosts, and several ranks
-# on at least one of them. ``two_level`` and ``halving_near`` are algorithms for hosts with several ranks, which
-# :doc:`near-and-far` explains. Where each host has one rank, ``halving_near`` takes as long as ``halving``:
+# The function below chooses the algorithm of an all-reduce in the frame. It uses three new names. ``has_levels`` tells
+# whether a group has several hosts, and several ranks on at least one of them. ``two_level`` and ``halving_near`` are
+# algorithms for hosts with several ranks, which :doc:`near-and-far` explains. Where each host has one rank,
+# ``halving_near`` takes as long as ``halving``:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/algorithms/algorithms.hpp
 #    :start-at: static const char* all_reduce_for
