@@ -89,9 +89,9 @@ before it waits for either one:
 Thousands of ranks, or real bytes
 ---------------------------------
 
-The simulator of the package ``c10d_frame`` runs the same functions in virtual time. It compiles in seconds and
-needs no PyTorch. Here groups of 3, 64 and 512 ranks reduce 1 MiB, with at most
-eight ranks on a host:
+An algorithm can be tried without a transport and without hosts, because the simulator of the package ``c10d_frame``
+runs the same functions in virtual time. It compiles in seconds and needs no PyTorch. Here groups of 3, 64 and 512
+ranks reduce 1 MiB, with at most eight ranks on a host:
 """
 
 from c10d_frame.simulate import simulate
@@ -119,8 +119,9 @@ print(simulate("check=yes"))
 # Three algorithms with a bug
 # ---------------------------
 #
-# To add an algorithm of your own, pass the simulator a header that gives it a name. The first algorithm with a bug is
-# an all-gather around the ring. It sends, waits, and then receives:
+# To see what the simulator finds in an algorithm of your own, pass it a header that gives the algorithm a name. The
+# header of this section has three algorithms, each with a bug. The first is an all-gather around the ring. It sends,
+# waits, and then receives:
 #
 # .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
 #    :part: sends-first
@@ -190,9 +191,9 @@ except RuntimeError as error:
 #    * - Begin the send and the receive of a step before you wait for either one.
 #      - A send may wait until the other rank has begun to receive.
 #    * - Touch bytes only with ``net.copy`` and the functions of ``op``.
-#      - The simulator has none for its table: whatever reads them ends the process.
+#      - The simulator has no bytes for its table, so an algorithm that reads them crashes the process.
 #    * - Let two steps side by side use two channels, ``Part(net, ranks, 1)``, if they send to the same rank.
-#      - Messages from one rank to another arrive in their order only within a channel.
+#      - On one channel, one step could receive the messages of the other.
 #    * - Decide only by what all ranks know: the ranks, the hosts, and ``op.note``, which describes the operation.
 #      - Ranks that choose differently wait for messages that no rank sends.
 #    * - Add up each share on one rank, or on all ranks in the same order.
