@@ -137,7 +137,8 @@ assert times["halving_near", "4096"] < 1.4 * times["halving_near", "64"]
 
 # %%
 # With 4,096 ranks, near-first halving takes only a third longer than with 64, because its 12 further steps have small
-# messages. The ring takes 40 times as long: each of its 8,190 steps has a latency, which no rate shortens.
+# messages. The ring takes 40 times as long as with 64, because each of its 8,190 steps has a latency, which no rate
+# shortens.
 #
 # Bug: ranks that are dealt to hosts in turn
 # ------------------------------------------
