@@ -52,7 +52,8 @@ If the number of ranks is prime, there is one row, so the function is a ring. Th
 Check with real bytes
 ---------------------
 
-On a command line, ``python -m c10d_frame.simulate grid.hpp algorithm=grid check=yes`` does what this cell does:
+The sums must be right before their time matters. On a command line, ``python -m c10d_frame.simulate grid.hpp
+algorithm=grid check=yes`` does what this cell does:
 """
 
 from c10d_frame.simulate import simulate
@@ -65,8 +66,8 @@ print(simulate("algorithm=grid", "check=yes", headers=[header]))
 # a reduction in which the order counts, so they also prove that all ranks get the same bits.
 #
 # Such a check is worth something only if it fails when the function is wrong. The most likely bug is a plain copy of
-# ``op`` in place of ``on_sums``, because the reduction of ``op`` divides for ``AVG`` a second time. The next cell
-# makes that change:
+# ``op`` in place of ``on_sums``. A reduction with this copy divides for ``AVG`` a second time. The next cell makes that
+# change:
 
 import tempfile
 from pathlib import Path
@@ -211,21 +212,15 @@ for name in ["ring", "grid"]:
 # .. admonition:: For reference: servers that are no ranks
 #    :collapsible: closed
 #
-#    PyTorch's own tutorial on backends names two algorithms as reasons to write one: Herring of AWS (2020) and the
-#    Reduction Server of Google (2021). Both let servers add up the gradients. In a ring, each worker sends its tensor
-#    almost twice: once to add up, and once to distribute the sums. With servers, a worker sends the tensor once and
-#    receives the sum once, which halves what it sends.
-#
-#    The price is extra machines that only add, and whose network must carry what all workers send.
+#    Some algorithms, such as the Reduction Server of Google, let servers add up the gradients. In a ring, each rank
+#    sends its tensor almost twice. With servers, it sends the tensor once and receives the sum once.
 #
 #    Such a server cannot be a rank of a c10d group, because every rank passes a tensor to every all-reduce. A rank with
 #    zeros as its tensor would have to make each call of the training program, and ``AVG`` would divide by too many
 #    ranks.
 #
-#    So servers belong below the group, where the transport of each rank connects to processes that are no ranks.
-#    Google's Reduction Server, for example, is a plug-in of NCCL. On the frame of this site, it would be a transport
-#    derived from ``MessageTransport``, whose ``collective`` sends each all-reduce to servers, and leaves all else to
-#    its base.
+#    So the transport of each rank must connect to processes that are no ranks. Derive it from ``MessageTransport``. Its
+#    ``collective`` sends each all-reduce to the servers, and leaves all else to its base.
 #
 # Exercise
 # --------
@@ -236,8 +231,8 @@ for name in ["ring", "grid"]:
 # .. admonition:: Solution
 #    :collapsible: closed
 #
-#    An algorithm may call another one, if all ranks decide alike. The size is in the note of the operation, which is
-#    the same on all ranks.
+#    An algorithm may call another one, if all ranks decide alike. They can decide by ``op.note.bytes``, the size of the
+#    tensor, because all ranks have the same value.
 #
 #    .. listing:: gallery/algorithms/your_own_algorithm/small_ones_otherwise.hpp
 #       :part: solution
