@@ -20,7 +20,7 @@ it. Write these five functions:
 
 A ``Transfer`` is one message to another rank, or from it, with its bytes and its channel. Your code sets ``ended``
 when the bytes have moved. The class ``MessageTransport`` of the frame then runs every collective, and messages with
-tags. What remains are eight short functions about waiting and about failures:
+tags. A class that you derive from it adds eight short functions about waiting and about failures:
 
 .. list-table::
    :header-rows: 1
@@ -70,13 +70,10 @@ launch("sockets/four_ranks.py", ranks=4)
 # A token against strangers
 # -------------------------
 #
-# The side that opens a connection is its *caller*. Between two ranks, the rank with the larger number calls, so that
-# they do not both open a connection.
-#
-# Any program that reaches the port can call it: a scanner of the network, or a rank of another job that had the same
-# port before. So each rank also publishes a *token*, a random number of 128 bits drawn for this group, with which its
-# callers must first say hello. Only a program that can read the store knows the token, so a rank drops any other
-# caller:
+# Any program that reaches the port can connect to it: a scanner of the network, or a rank of another job that had the
+# same port before. So each rank also publishes a *token*, a random number of 128 bits drawn for this group, with which
+# its callers must first say hello. A *caller* is the side that opens a connection; between two ranks, the one with the
+# larger number calls. Only a program that can read the store knows the token, so a rank drops any other caller:
 #
 # .. admonition:: The token in the store, the hello, and ``is_taken``, which drops strangers
 #    :collapsible: closed
@@ -91,7 +88,7 @@ launch("sockets/four_ranks.py", ranks=4)
 #       :part: stranger
 #
 # A stranger may also say nothing, and would hold up a rank that waits for its hello. So a rank reads from all callers
-# side by side, and closes its port when the last rank has come.
+# side by side, and closes its port when the last rank has connected.
 #
 # The token does not hide anything: messages cross the network as they are. So use ``tcp``, like NCCL and gloo, only
 # in a network that you trust.
