@@ -11,26 +11,28 @@ library. This page tests both on one machine.
 The network that one host hides
 -------------------------------
 
-Between ranks of one host, MPICH copies through shared memory; between hosts, it uses the network. The network is
-other code with other bugs, which a test suite on one host never runs. For example, it may hang where shared memory
-returns. So let your tests take both ways. To send everything through the network, set ``MPIR_CVAR_NOLOCAL=1`` before
-the first group is created. For UCX, set ``UCX_TLS=tcp,self``.
+A test suite on one host never runs a part of the library. Between ranks of one host, MPICH copies through shared
+memory; between hosts, it uses the network, which is other code with other bugs. For example, a call that returns over
+shared memory may hang over the network. So run your tests over both. To send everything through the network, set
+``MPIR_CVAR_NOLOCAL=1`` before the first group is created. For UCX, set ``UCX_TLS=tcp,self``.
 
 Two hosts on one machine
 ------------------------
 
-With these variables, the ranks still share the name, the interfaces and the processes of one host. So test on two
-hosts, too, which one machine can simulate.
+With these variables, the ranks still share the name, the interfaces and the processes of one host. A backend that
+relies on one of these passes such tests, and fails on two hosts. So test on two hosts, too, which one machine can
+simulate.
 
 Linux can give a process its own network, host name, process ids and ``/dev/shm``, each in a *namespace*.
 Containers are made of namespaces, and two sets of them behave like two hosts: ranks in different sets see neither
-the memory nor the processes of each other. In the next listing, ``simulated_hosts`` of the conformance suite makes
-them, and ``popen`` of a host starts a program there:
+the memory nor the processes of each other. In the next listing, ``simulated_hosts`` makes two such sets, and ``popen``
+of a host starts a program there. The function belongs to the suite that tests any backend, which
+:doc:`/communicate/test-your-backend` explains:
 
 .. listing:: gallery/library/several_hosts/two_hosts.py
    :part: hosts
 
-The ranks compute a sum together. One ``torchrun`` on each host starts them, with the options of two real
+The ranks compute a sum together. One ``torchrun`` on each host starts them, with the same options as on two real
 machines:
 """
 
@@ -39,22 +41,23 @@ from launcher import launch, run_program
 run_program("several_hosts/two_hosts.py")
 
 # %%
-# Ranks 0 and 1 are on one host, and ranks 2 and 3 on the other. MPI therefore uses both of its ways at the
-# same time, and every rank gets the same sum. With ``cut()`` a test takes a host off the network, so that it
-# can see what its backend does then: every rank must raise an error by its deadline, including those that
-# can no longer reach the store.
+# Ranks 0 and 1 are on one host, and ranks 2 and 3 on the other. MPI therefore uses shared memory and the network at
+# the same time, and every rank gets the same sum. A test can also lose a host: ``cut()`` of a host takes it off the
+# network. Then every rank must raise an error by its deadline, including those that can no longer reach the store.
 #
-# With the option ``--hosts 2``, the conformance suite runs all of its checks that way. It needs the program
-# ``ip`` of iproute2, and root or user namespaces. Each host has the interface ``eth0``: make your
+# With the option ``--hosts 2``, the conformance suite runs all of its checks on two simulated hosts. It needs the
+# program ``ip`` of iproute2, and root or user namespaces. Each host has the interface ``eth0``: make your
 # library use it, perhaps through a variable, and choose TCP, because a simulated host has no RDMA.
 #
 # The network that your users get
 # -------------------------------
 #
-# You must also decide which network your users get. MPICH can use several, and the one that it would choose by itself
-# may not exist on their hosts. So unless the environment names another, the extension takes the one that works
-# everywhere: TCP, through the library libfabric. Users name the network interface with the option ``interface`` of
-# their first group, because that group starts MPI. The extension passes both to MPI in these variables:
+# A simulated host has one network, whereas a real one often has two: one for its users and a faster one for the ranks.
+# So you must decide which network your library takes. MPICH supports several kinds, and the one that it would choose by
+# itself may not exist on the hosts of your users. Unless the environment names another, the extension therefore takes
+# TCP, through the library libfabric, because TCP works everywhere. Users name the network interface with the option
+# ``interface`` of their first group, because that group starts MPI. The extension passes the kind and the interface to
+# MPI in these variables:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -71,9 +74,8 @@ run_program("several_hosts/two_hosts.py")
 # .. listing:: extension/mpi_collectives/src/world.hpp
 #    :part: network
 #
-# A host often has more than one network: one for its users and a faster one for the ranks. Each library that
-# takes part chooses for itself, so a job that hangs while it connects often has one library on the wrong
-# network. These are the places to choose:
+# These variables reach MPI alone. The store and the other libraries of a job choose for themselves, so a job that hangs
+# while it connects often has one of them on the wrong network. Each has its own place to choose:
 #
 # .. admonition:: For reference: the interface of each library
 #    :collapsible: closed
@@ -95,7 +97,8 @@ run_program("several_hosts/two_hosts.py")
 #         - the address in ``--master-addr`` or ``--rdzv-endpoint``
 #
 # If an interface does not exist, MPICH says so in its own words, and on some ranks only. So the extension
-# looks first, and its error names the interface. Because ``lo`` exists, the second group can use it:
+# looks first, and its error names the interface. The next program asks for ``fast0``, which does not exist, and then
+# for ``lo``, which does:
 #
 # .. listing:: gallery/library/several_hosts/no_such_interface.py
 #    :start-at: for interface in
@@ -132,7 +135,8 @@ launch("several_hosts/no_such_interface.py", ranks=2)
 # Bug: a library that is found on one machine only
 # ------------------------------------------------
 #
-# So far, every rank has imported the extension. On another machine, even the import can fail.
+# So far, every rank has imported the extension. On another machine, even the import can fail, because the path of the
+# library is needed twice.
 #
 # The compiler needs the path of the library to link the extension, and the dynamic loader needs it again in each
 # process that imports the extension. ``library_dirs`` and ``libraries`` in ``setup.py`` tell the compiler alone. The
@@ -146,9 +150,10 @@ launch("several_hosts/no_such_interface.py", ranks=2)
 run_program("several_hosts/find_the_library.py")
 
 # %%
-# The fix is a run path, which the linker writes into the extension, and which the loader searches before the
-# folders of the system. The wheel of MPICH puts ``libmpi.so.12`` into ``lib`` of the environment. Seen from the
-# folder of the package, which the loader calls ``$ORIGIN``, that is three folders up, on every machine:
+# The first copy fails, although MPICH is installed. The fix is a run path, which the linker writes into the extension,
+# and which the loader searches before the folders of the system. The wheel of MPICH puts ``libmpi.so.12`` into ``lib``
+# of the environment. From the folder of the extension, which the loader calls ``$ORIGIN``, that is three folders up on
+# every machine:
 #
 # .. not-executed::
 #    :partly:
@@ -171,7 +176,8 @@ run_program("several_hosts/find_the_library.py")
 #    - If pip does not install your library, the run path is the library's absolute folder. Exclude the library in the
 #      same way, and name in your README the versions that you support.
 #
-# :doc:`/communicate/ship-it` has the rest of the release.
+# On a machine of your users, the ranks then connect, because they use a network that exists there, and the import
+# succeeds, because the loader finds the library. :doc:`/communicate/ship-it` has the rest of the release.
 #
 # .. admonition:: After this page you have decided
 #
