@@ -13,16 +13,19 @@ MPI has the same three: a *communicator* for the group, a rank in it, and a tag.
 A communicator for each group
 -----------------------------
 
-Each group needs a communicator of its own. The usual function for that is ``MPI_Comm_split``, which all ranks of an
-existing communicator must call. PyTorch, however, calls the create function only on the members of the new group. So
-the backend uses ``MPI_Comm_create_from_group`` of MPI 4, which only the members call. Its string argument tells
-several of these calls apart, and the backend passes the name of the group. The code also has these names:
+MPI keeps the messages of two communicators apart, so each group needs a communicator of its own. The usual function
+for that is ``MPI_Comm_split``, which all ranks of an existing communicator must call. PyTorch, however, calls the
+create function of a backend only on the members of the new group. So the backend uses ``MPI_Comm_create_from_group``
+of MPI 4, which only the members call. Its string argument tells several of these calls apart, and the backend passes
+the name of the group. The listing has these names:
 
 .. list-table::
    :header-rows: 1
 
    * - name
      - what it is
+   * - ``MPI_COMM_WORLD``
+     - MPI's own communicator of all processes
    * - ``MPI_Group_incl``
      - picks ``members`` out of all processes, in this order, without a message to another rank
    * - ``place.names.group``
@@ -36,10 +39,10 @@ several of these calls apart, and the backend passes the name of the group. The 
    :start-at: MPI_Group all =
    :end-before: MPI_Group_free(&group);
 
-The call needs the members as ranks of ``MPI_COMM_WORLD``. PyTorch's global ranks may be others, because a program
-can start its default group again in another order, so each rank tells the others its number in MPI, as
-:doc:`start-a-library` explains. The list of members has the order of the group, so MPI and PyTorch number its ranks
-alike, and no later call has to translate.
+``members`` has ranks of ``MPI_COMM_WORLD``. PyTorch's global ranks may be others, because a program can start its
+default group again in another order, so each rank tells the others its number in MPI, as :doc:`start-a-library`
+explains. The list has the order of the group, so MPI and PyTorch number its ranks alike, and no later call has to
+translate.
 
 .. admonition:: The end of a communicator
    :collapsible: closed
@@ -56,24 +59,21 @@ Why messages of two groups never mix
 
 MPI matches a message by communicator, sender and tag, so it never confuses messages of two groups whose tags
 are equal. It also keeps its collectives apart from messages in the same communicator. In the next program, ranks
-0 and 2 have two groups in common. Rank 0 sends a message with the same tag in each, and rank 2 receives them in
-the opposite order:
+0 and 2 have two groups in common, the world and a pair. Rank 0 sends a message with the same tag in each, and rank 2
+receives them in the opposite order:
 
 .. listing:: gallery/library/groups_and_tags/groups.py
    :part: groups
 
-Within a group, messages must stay in order. The frame begins them in the order of the calls, and one thread passes
-them to MPI, which promises that messages do not overtake: if two messages of one sender match the same receive, the
-receive gets the earlier one.
+Within a group, however, messages of one sender with one tag must stay in order. The frame begins them in the order of
+the calls, and the thread of the library passes them to MPI, which promises that messages do not overtake: if two
+messages of one sender match the same receive, the receive gets the earlier one.
 
-For a receive from any rank, the backend passes ``MPI_ANY_SOURCE``, and learns the sender from the status. The
-program ends with such receives: ranks 0 and 2 each send three messages to rank 1:
+For a receive from any rank, the backend passes ``MPI_ANY_SOURCE``, and learns the sender from the status of the
+request. The program ends with such receives: ranks 0 and 2 each send three messages to rank 1:
 
-.. admonition:: Receives from any rank
-   :collapsible: closed
-
-   .. listing:: gallery/library/groups_and_tags/groups.py
-      :part: order
+.. listing:: gallery/library/groups_and_tags/groups.py
+   :part: order
 """
 
 from launcher import launch
@@ -87,39 +87,39 @@ launch("groups_and_tags/groups.py", ranks=3)
 # Bug: one space of tags for two purposes
 # ---------------------------------------
 #
-# Before a collective, the ranks exchange *heads*, short messages that say what each one runs, so that errors
-# can describe calls that do not agree. They use the communicator of the group, and so do the messages of the
-# program. To show what can go wrong, the next program does the same in Python:
+# The backend sends messages of its own, too. Before a collective, the ranks exchange *heads*, short messages that say
+# what each one runs, so that errors can describe calls that do not agree. Heads use the communicator of the group, and
+# so do the messages of the program, so only the tag keeps the two apart. To show what can go wrong, the next program
+# exchanges heads in Python:
 #
 # .. listing:: gallery/library/groups_and_tags/one_tag_space.py
 #    :part: wrapper
 #
-# One of these functions maps the tags of the program to the tags that are sent:
+# The program then runs the same calls twice, each time with another of these functions, which turn the tag of a message
+# into the tag that is sent:
 #
 # .. listing:: gallery/library/groups_and_tags/one_tag_space.py
 #    :part: tags
 #
 # Rank 0 sends the number 42 with tag 0, which is PyTorch's default, and then begins a collective of 4096
-# bytes. Rank 1 begins the collective and then receives the message, which is correct:
+# bytes. Rank 1 begins the collective and then receives the message, which a correct program may do:
 #
-# .. admonition:: A message beside a collective
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/groups_and_tags/one_tag_space.py
-#       :part: use
+# .. listing:: gallery/library/groups_and_tags/one_tag_space.py
+#    :part: use
 
 launch("groups_and_tags/one_tag_space.py", ranks=2)
 
 # %%
 # With ``same``, rank 1 takes the message for a head, and the head for the message. MPI has kept its promise,
-# because the message was sent first. The fix moves the tags of the program above those of the backend:
+# because the message was sent first. The fix moves the tags of the program above those of the backend, as
+# ``above_the_head`` does:
 #
 # .. listing:: extension/mpi_collectives/src/calls.hpp
 #    :part: tags
 #
-# The tags in between are for long data, as the next section explains. A program's largest tag is therefore 16,385
-# less than MPI's, which is the attribute ``MPI_TAG_UB`` and at least 32767. For a larger tag the backend raises an
-# error, after which the group is broken, as after each error of a transport.
+# The tags in between are for long data, as the next section explains. The largest tag of MPI is its attribute
+# ``MPI_TAG_UB``, which is at least 32767. The largest tag of a program is less by ``kFirstMessage``. For a larger tag
+# the backend raises an error, after which the group is broken, as after each error of a transport.
 #
 # A second communicator for the heads would also do, but then each group would need two.
 #
@@ -135,23 +135,18 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    :start-at: MPI_Count lengths[]
 #    :end-before: // A send ends when
 #
-# .. admonition:: The whole ``Message``
-#    :collapsible: closed
-#
-#    .. listing:: extension/mpi_collectives/src/calls.hpp
-#       :part: message
-#
 # With much data, such a message would be slow. Between processes of a host, MPICH copies only a few KiB in each test
 # if the data is in two places, and the library's thread naps between its tests.
 #
 # So if there is more data than 8 KiB, the backend sends only the note in this way. When the receiver has
 # the note, it knows the sender and the size, so MPI can move the data from one address to the other as a second
-# message:
+# message. The tag of this message is a number from the note, so that data of two messages is not confused:
 #
-# .. admonition:: ``LongData``
+# .. admonition:: ``Message`` and ``LongData``
 #    :collapsible: closed
 #
-#    The tag of the data is a number from the note, so that data of two messages is not confused.
+#    .. listing:: extension/mpi_collectives/src/calls.hpp
+#       :part: message
 #
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
@@ -168,27 +163,25 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # short message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of a
 # short message learns of neither error from MPI, which says only that the matching receive has begun.
 #
-# The next program sends with a tag that is too large, and then three numbers to a receive of two:
+# The next program sends with a tag that is too large, and then, in a new group, three numbers to a receive of two:
 #
-# .. admonition:: Two messages that fail
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/groups_and_tags/errors.py
-#       :part: errors
+# .. listing:: gallery/library/groups_and_tags/errors.py
+#    :part: errors
 
 launch("groups_and_tags/errors.py", ranks=2)
 
 # %%
-# The program shortens the errors. The second send has returned, although the group is broken from then on:
-# the receiver announces its error, and later operations of both ranks raise it.
+# The program shortens the errors. The second send has returned, although its group is broken from then on: the receiver
+# announces its error, and later operations of both ranks raise it. So with neither a wrong tag nor a wrong size does a
+# rank go on with a wrong number.
 #
 # Other libraries
 # ---------------
 #
 # UCX and libfabric have no groups, but tags of 64 bits. So choose a number for each group, and make it a part of the
 # tag. All members must use the same number, and no rank may use it for two groups. A hash of the group's name can
-# collide. MPICH lets the members exchange which numbers are free on each, and takes one that is free on all; the keys
-# of the group can carry that, too.
+# collide, so let the members exchange which numbers are free on each, through the keys of the group in the store, and
+# take one that is free on all. MPICH numbers its communicators in this way.
 #
 # .. admonition:: For reference: groups and tags of other libraries
 #    :collapsible: closed

@@ -7,11 +7,12 @@ choice need not raise an error: with MPI's own maximum, a NaN can make one rank 
 one takes. For each pair of a dtype and a ``ReduceOp``, you must decide who reduces: the library by itself, the library
 with a function of yours, or the frame.
 
-The table shows this decision for ``mpich``. "MPI" means that a type of the standard gives the right bits, whichever
-operand comes first, and "frame" that a function of the frame reduces, which MPI calls for most tensors above 1 KiB.
-PyTorch does not define the pairs with "–", as :doc:`/tutorial/options-and-reductions` shows. To test each pair, a
-worker runs it with ``mpich`` and with the function ``MPI_Reduce_local``, which combines two arrays without another
-rank:
+The table below shows this decision for ``mpich``. To find it, a worker reduces each pair with ``mpich``, and then by
+MPI alone, with ``MPI_Reduce_local``, a function that combines two arrays without another rank:
+
+- "MPI": MPI reduces by itself, because a type of the standard gives the right bits, whichever operand comes first.
+- "frame": a function of the frame reduces. For most tensors above 1 KiB, MPI calls this function.
+- "–": PyTorch does not define the pair, as :doc:`/tutorial/options-and-reductions` shows.
 
 .. admonition:: How the table is made
    :collapsible: closed
@@ -28,11 +29,11 @@ header, *rows = [line.split("\t") for line in output[0].splitlines()]
 show_table(header, rows)
 
 # %%
-# The pairs that MPI lacks fall into two classes:
+# The pairs with "frame" are those that MPI cannot reduce correctly, for one of two reasons:
 #
 # - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has
-#   logical operations only. MPICH has two extensions. In version 5.0.2, ``MPIX_C_FLOAT16`` is right, and the
-#   backend leaves it out only to stay within the standard. ``MPIX_BFLOAT16`` can be added, but a product ends
+#   logical operations only. MPICH adds two types to the standard. In version 5.0.2, ``MPIX_C_FLOAT16`` is right, and
+#   the backend leaves it out only to stay within the standard. ``MPIX_BFLOAT16`` can be added, but a product ends
 #   the process with a failed assertion. So test each pair before you use it.
 # - *The result depends on the order.* The minimum or maximum of a number and NaN is the second of the two in
 #   MPICH. Neither MPI nor c10d has a rule for NaN, as :doc:`/right/tensors-of-every-kind` explains, but the
@@ -41,9 +42,9 @@ show_table(header, rows)
 # Bug: an operation that has the same name
 # ----------------------------------------
 #
-# ``MPI_FLOAT`` and ``MPI_MAX`` look like the right choice for ``MAX`` of ``float32``. The next worker passes
-# them to MPI with ``ctypes``. ``HANDLES`` has the constants of ``mpi.h``, and ``arguments_of`` returns both addresses,
-# the number of elements, the type and the operation:
+# ``MPI_FLOAT`` and ``MPI_MAX`` look like the right choice for ``MAX`` of ``float32``, but their result depends on the
+# order. The next worker passes them to MPI with ``ctypes``. ``HANDLES`` has the constants of ``mpi.h``, and
+# ``arguments_of`` returns both addresses, the number of elements, the type and the operation:
 #
 # .. listing:: gallery/library/types_and_reductions/maximum_of_nan.py
 #    :part: mistake
@@ -70,13 +71,14 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # A user-defined operation
 # ------------------------
 #
-# If a library accepts functions, your function can take the place of the missing operation, and the library keeps
-# its algorithms. MPI accepts one through ``MPI_Op_create_c``. But MPI calls it with two pointers, a count and a
-# datatype only, so the function learns neither the operation nor, since MPI lacks the type, the dtype.
+# The frame can reduce the pairs that MPI lacks, but MPI has the algorithms that move long tensors. If a library accepts
+# functions, it can call yours and keep its algorithms. MPI accepts a function through ``MPI_Op_create_c``. But MPI
+# calls it with two pointers, a count and a datatype only, so the function learns neither the operation nor, since MPI
+# lacks the type, the dtype.
 #
 # A function for each pair would work, but there would be dozens of them. Instead, the backend creates a datatype
-# for the call and gives it an attribute, which points to the operation of the frame. When MPI calls the function,
-# the function finds the frame's own ``combine`` in this attribute:
+# for the call and gives it an attribute, a pointer that MPI keeps with the datatype. It points to the operation of the
+# frame, so when MPI calls the function, the function finds the frame's own ``combine`` there:
 #
 # .. diagram:: library/types_and_reductions/diagram
 #
@@ -92,22 +94,23 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 #
 # All ranks must get the same bits, but MPI may combine the ranks in any order, because the backend creates its
 # operation as commutative. As in the bug above, two ranks may then combine the same two arrays in opposite order. So
-# the function must return the same bits for both orders. A sum of two floats meets that condition, whereas a sum of
-# three depends on the order, because each addition rounds.
+# the function must return the same bits for both orders, as the frame's do: a sum of two floats does not depend on
+# their order, and the frame's maximum of a number and NaN is always NaN.
 #
 # How often a sum is rounded
 # --------------------------
 #
-# You also decide how often a sum is rounded. The frame adds up floats of 8 and 16 bits as ``float`` and rounds
-# once, if it has the elements of all ranks at the same time. MPI has two arrays at a time, so each sum is rounded.
-# The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the frame, and above that it calls
-# MPI.
+# A sum of many floats also depends on how often it is rounded, which matters most with 8 or 16 bits. If the frame has
+# the elements of all ranks at the same time, it adds them up as ``float`` and rounds once. MPI has two arrays at a
+# time, so each sum of two is rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the
+# frame, and above that it calls MPI.
 #
 # Sums of ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms are always reduced in the frame, because with
 # two or three bits after the leading one, each rounding is a large error.
 #
-# For MPI, ``AVG`` and ``PREMUL_SUM`` are sums. The frame multiplies by the factor of ``PREMUL_SUM`` before it calls
-# the transport, and the transport divides the inputs of ``AVG`` before MPI adds them:
+# MPI has no average, and no sum with a factor, so both become sums of inputs that have been changed before. The frame
+# multiplies by the factor of ``PREMUL_SUM`` before it calls the transport, and the transport divides the inputs of
+# ``AVG`` before MPI adds them:
 #
 # .. admonition:: The inputs of ``AVG``
 #    :collapsible: closed
@@ -120,8 +123,8 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 #       :start-at: const bool divides
 #       :end-before: void post
 #
-# On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``. It also averages 30,000 in ``float16``, with
-# ``mpich`` and with gloo:
+# On four ranks, the next worker adds 256, 1, 1 and 1 in ``bfloat16``, first in a tensor of 1 KiB, and then in one that
+# has one element more. It also averages 30,000 in ``float16``, with ``mpich`` and with gloo:
 #
 # .. listing:: gallery/library/types_and_reductions/rounding.py
 #    :part: sums
@@ -143,18 +146,20 @@ assert output == output[:1] * 4
 # dividing first is that the smallest numbers of a type can become 0.
 #
 # If a sum must not depend on the length of the tensor, exchange the bytes for these dtypes at every length:
-# ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the input of all
-# ranks, which is n times as much for n ranks. The backend keeps MPI's algorithms for long tensors, because long
-# gradients would pay most for this.
+# ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the whole input of
+# every other rank. The backend keeps MPI's algorithms for long tensors, because long gradients would pay most for this.
 #
 # Other libraries
 # ---------------
 #
-# If a library moves bytes only, let ``Transport::collective`` reduce until you write an algorithm of your
-# own. If a library has collectives but lacks a pair and takes no functions, gather with it and call ``op.reduce``.
+# Not every library accepts functions as MPI does. Who reduces the missing pairs then depends on what yours has:
+#
+# - *It moves bytes only.* Let ``Transport::collective`` reduce until you write an algorithm of your own.
+# - *It has collectives, but lacks a pair and takes no functions.* Gather with it and call ``op.reduce``.
+# - *It works on a device,* whose memory ``op.reduce`` cannot read. Gather, and reduce with operators of the device in
+#   the stream of the communication, or refuse before the launch, as ``simccl`` of :doc:`/accelerators/five-steps` does.
+#
 # An error is the last resort, because a transport can only raise it after the call has begun, which ends the group.
-# On a device, ``op.reduce`` cannot read the memory: gather, and reduce with operators of the device in the stream
-# of the communication, or refuse before the launch, as ``simccl`` of :doc:`/accelerators/five-steps` does.
 #
 # .. admonition:: For reference: the reductions of NCCL, UCX and libfabric
 #    :collapsible: closed
