@@ -2,7 +2,7 @@
 Timeouts, dead ranks, and what MPI cannot give
 ==============================================
 
-MPI moves the data of ``mpich``, but it does not promise to say that a rank has died, to give up after a
+MPI moves the data of ``mpich``, but it does not promise to report that a rank has died, to give up after a
 time, or to let go of a tensor. With MPI alone, one killed rank can leave all others waiting until a user ends the
 job. For your library, you must decide who watches the ranks, who enforces the deadlines, and what becomes of the
 memory of an operation that has failed. :doc:`/right/timeouts-and-dead-ranks` explains when the frame asks whether a
@@ -17,18 +17,15 @@ which uses two other sources, the kernel and the store:
 
 .. diagram:: library/lost_ranks_of_a_library/diagram
 
-.. admonition:: The keys of ``Watch`` in the store
-   :collapsible: closed
-
-   .. listing:: extension/frame/c10d_frame/include/frame/watch.hpp
-      :part: watch
-
 For a rank on this host, the watch looks at a *pidfd*, a file descriptor that becomes readable when the process of
 the rank ends. The kernel does not know the processes of another host, so each rank counts up a key in the store,
 its *heartbeat*. A rank whose counter stands still for ``Options.heartbeat``, by default 10 seconds, counts as dead:
 
-.. admonition:: ``count_beats`` through the store
+.. admonition:: The keys of ``Watch``, and ``count_beats``
    :collapsible: closed
+
+   .. listing:: extension/frame/c10d_frame/include/frame/watch.hpp
+      :part: watch
 
    ``far`` has the ranks of other hosts, and ``end`` notes how one has ended.
 
@@ -40,25 +37,25 @@ its *heartbeat*. A rank whose counter stands still for ``Options.heartbeat``, by
          :part: beats
 
 A rank that computes for long must not seem dead, so a separate thread counts up the key. Once the group exists, this
-thread makes all calls of the store, because a store whose host is down does not answer. A thread that waited for the
-answer would not notice that the deadline of its operation has passed.
+thread makes all calls of the store, because a store whose host is down does not answer. If the thread that waits for an
+operation also waited for the store, it would not notice that its deadline has passed.
 
 One reason on every rank
 ------------------------
 
-The rank that finds a failure adds the reason to the list ``news`` in the store, so that the others raise the same
-reason. The watch of each rank looks for news about ten times a second while an operation waits, and once a second
-otherwise.
+One rank may see a failure that the others see later or never, such as the death of a process on its own host. So the
+rank that finds a failure adds the reason to the list ``news`` in the store, and the others raise the same reason. The
+watch of each rank reads this list about ten times a second while an operation waits, and once a second otherwise.
 
 .. admonition:: No rank succeeds alone
    :collapsible: closed
 
    A late rank must not succeed alone, although MPI may have received all that its call needs before the others
-   failed. So if the last look for news is more than 0.2 seconds old, the call waits for a new look before it
-   returns, or until the store has been silent for a second.
+   failed. So if the watch has read ``news`` more than 0.2 seconds ago, the call waits before it returns, until the
+   watch has read the list again, or until the store has been silent for a second.
 
    A rank that fails raises its error 0.2 seconds after its line has come to the store, or after a second if the
-   store does not answer, so that by then no other rank relies on an earlier look.
+   store does not answer, so that by then no other rank relies on what it read before.
 
    If rank 0 hosts the store, the store ends with its process. A rank that waits for other hosts raises an error when
    the store has not answered for the time of a heartbeat. And when the group has failed, rank 0 leaves only when the
@@ -71,8 +68,8 @@ seconds:
    :start-at: WAYS = {
    :end-before: # [/ways]
 
-Each way is run a second time with ``MPIR_CVAR_NOLOCAL=1``, which makes MPICH use the network between ranks
-of one host. A backend that is tested over shared memory alone may hang there:
+A backend that is tested over shared memory alone may hang over the network. So the program loses rank 2 in each way a
+second time with ``MPIR_CVAR_NOLOCAL=1``, which makes MPICH use the network between ranks of one host:
 """
 
 from launcher import launch, run_program
@@ -86,27 +83,24 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # The watch in your transport
 # ---------------------------
 #
-# Your transport has to create the watch, to pass on to it what the frame asks, and to end it in ``leave``, which is
-# shown further below. This is how the transport of ``mpich`` does it:
+# To raise such errors, your transport has to create the watch, to pass calls of the frame on to it, and to end it in
+# ``leave``. The transport of ``mpich`` creates it in its constructor, and passes on these calls:
 #
-# .. admonition:: The constructor
+# .. admonition:: The constructor, ``failure``, ``lost`` and ``announce``
 #    :collapsible: closed
 #
 #    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #       :start-at: MpiTransport(
 #       :end-before: // [exchange]
 #
-# .. admonition:: ``failure``, ``lost`` and ``announce``
-#    :collapsible: closed
-#
 #    .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #       :start-at: std::optional<std::string> failure()
 #       :end-before: // [leave]
 #
-# When a rank leaves the group, the operations in which it has taken part must not fail. MPI may still need its
-# process to deliver their data, so the rank first waits in a barrier, for a quarter of a second at most, and only
-# then adds its line to the list ``news``. After that, only an operation that the rank had not called fails, such as the
-# barrier above:
+# The frame calls ``leave`` when a rank leaves the group. The operations in which the rank has taken part must not fail
+# then, although MPI may still need its process to deliver their data. So the rank first waits in a barrier, for a
+# quarter of a second at most, and only then adds its line to the list ``news``. After that, only an operation that the
+# rank had not called fails, such as the barrier of the program above:
 #
 # .. admonition:: ``leave``: the barrier, then the line
 #    :collapsible: closed
@@ -117,17 +111,18 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Deadlines without the library
 # -----------------------------
 #
-# One thread makes all calls of MPI, and it may hang there, for example on a connection to a dead rank. So the
-# threads that wait for operations enforce the deadlines, and none of them calls MPI, as :doc:`which-thread-calls`
+# A stopped rank is not dead, so only a deadline can end the wait for it, and MPI has none. The one thread that makes
+# all calls of MPI cannot enforce it either, because it may hang there, for example on a connection to a dead rank. So
+# the threads that wait for operations enforce the deadlines, and none of them calls MPI, as :doc:`which-thread-calls`
 # shows.
 #
 # A library that ends the process
 # -------------------------------
 #
-# A library may also end the process, and then the program cannot say why. The backend asks MPI to return errors,
-# but MPICH marks some as fatal, such as a connection that breaks in the middle of a transfer, and calls ``exit``.
-# So the backend puts a function of its own in the place of ``exit``, which stops the thread of MPI forever. Other
-# threads then end the operations with an error:
+# A library that notices a failure may end the process, and then the program cannot say why. The backend asks MPI to
+# return errors, but MPICH marks some as fatal, such as a connection that breaks in the middle of a transfer, and calls
+# ``exit``. So the backend puts a function of its own in the place of ``exit``, which stops the thread of MPI forever.
+# The threads that wait for operations then end them with an error:
 #
 # .. admonition:: ``Exits``
 #    :collapsible: closed
@@ -157,8 +152,8 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Bug: the tensor of a failed receive
 # -----------------------------------
 #
-# The memory of a kept tensor is not freed, but MPI may still write to it. In the next worker, rank 1 is
-# late, and the group fails on rank 0 while a receive is open:
+# The memory that the backend keeps goes to no other tensor, but MPI may still write to it, and the program still has
+# the tensor. In the next worker, rank 1 is late, and the group fails on rank 0 while a receive is open:
 #
 # .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #    :part: receive
@@ -189,7 +184,8 @@ assert output[1] == ""
 # After a failure
 # ---------------
 #
-# A failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So let
+# With the watch and the deadlines, no rank waits for a dead one: all have raised an error, and the program can go on.
+# But a failed group stays failed, and ``MPI_COMM_WORLD`` cannot get a new process in place of a dead one. So let
 # ``torchrun --max-restarts`` start all ranks again as new processes, as :doc:`/overview/elastic` shows.
 #
 # Open MPI and NCCL can make a communicator of the survivors. For PyTorch to continue with them, a backend must also
@@ -240,9 +236,6 @@ assert output[1] == ""
 #       * - libfabric
 #         - An operation that fails puts an entry into the completion queue, which ``fi_cq_readerr`` reads.
 #           Which failures are noticed, and when, depends on the provider.
-#
-# .. admonition:: Where to abort the operations of a library
-#    :collapsible: closed
 #
 #    If your library can abort, do so in ``announce``, which the frame calls after a failure, so that operations on
 #    the device end, too. First pass the reason to the watch, then queue the abort with ``library().add``, so that

@@ -48,18 +48,15 @@ call has ended. :doc:`lost-ranks-of-a-library` explains the last line of ``run``
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-.. admonition:: Lifetimes in a coroutine
+From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests of MPI:
+
+.. admonition:: Lifetimes in ``run``, and ``Requests``
    :collapsible: closed
 
    The parameters of ``run`` are values, because the target of a reference may be gone when the coroutine resumes.
    ``collective`` may take a reference, because the frame keeps the ``Operation`` until the coroutine is destroyed.
    The condition ``done`` has a name, because it must live while the coroutine is suspended. A temporary does not
    compile there.
-
-From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests of MPI:
-
-.. admonition:: ``Requests``
-   :collapsible: closed
 
    .. listing:: extension/mpi_collectives/src/requests.hpp
       :part: requests
@@ -71,15 +68,16 @@ From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests 
       :start-at: void begin() override
       :end-before: // [/requests]
 
-While the coroutine is suspended, the program already has its ``Work``. When MPI is done, the frame tells this
-``Work`` in four steps:
+While the coroutine is suspended, the program already has its ``Work``. When MPI is done, this ``Work`` ends in four
+steps:
 
 1. The library's thread sees that all requests have ended, and rings the bell of the group.
 2. The bell wakes the thread that drives, usually a caller of ``wait``, which resumes the coroutine to its end.
 3. If the program has asked for a future, the callback thread completes it.
 4. From then on, ``is_completed`` of the ``Work`` is true, and ``wait`` returns.
 
-In the next worker, rank 0 begins three all-reduces, and sends a message while rank 1 is late for them:
+Works of one group need not end in the order of the calls. In the next worker, rank 0 begins three all-reduces, and
+sends a message while rank 1 is late for them:
 
 .. admonition:: Three all-reduces and a message
    :collapsible: closed
@@ -111,11 +109,8 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 #
 # A rank goes on only when the notes of all ranks agree. In this worker, the sizes differ:
 #
-# .. admonition:: Two sizes
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/requests_and_works/heads.py
-#       :part: program
+# .. listing:: gallery/library/requests_and_works/heads.py
+#    :part: program
 
 launch("requests_and_works/heads.py", ranks=2)
 
@@ -132,9 +127,10 @@ launch("requests_and_works/heads.py", ranks=2)
 # The nonblocking collective
 # --------------------------
 #
-# For longer data, and for ``all_to_all``, whose sizes may differ by rank, the backend calls a nonblocking function
-# of MPI 4 whose name ends in ``_c``. The counts of these functions have 64 bits, because an ``int`` cannot count
-# the bytes of a tensor of 2 GiB:
+# For longer data, and for ``all_to_all``, whose sizes may differ by rank, the backend calls a collective of MPI. It
+# must be nonblocking, because the thread of the library also serves the other groups. The backend takes the functions of
+# MPI 4 whose names end in ``_c``. Their counts have 64 bits, because an ``int`` cannot count the bytes of a tensor of
+# 2 GiB:
 #
 # .. admonition:: ``Collective``
 #    :collapsible: closed
@@ -150,13 +146,11 @@ launch("requests_and_works/heads.py", ranks=2)
 # Input and output that overlap
 # -----------------------------
 #
-# MPI forbids that input and output overlap, unless the input is ``MPI_IN_PLACE``:
+# A program may pass the same memory as input and output. MPI forbids that they overlap, unless the input is
+# ``MPI_IN_PLACE``, as an all-gather of one rank shows:
 #
-# .. admonition:: An all-gather with each input
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/requests_and_works/aliased.py
-#       :part: alias
+# .. listing:: gallery/library/requests_and_works/aliased.py
+#    :part: alias
 
 run_program("requests_and_works/aliased.py")
 
@@ -171,11 +165,8 @@ run_program("requests_and_works/aliased.py")
 #
 # The next worker gathers and exchanges in place:
 #
-# .. admonition:: Calls in place
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/requests_and_works/own_slice.py
-#       :part: program
+# .. listing:: gallery/library/requests_and_works/own_slice.py
+#    :part: program
 
 launch("requests_and_works/own_slice.py", ranks=2)
 
@@ -217,8 +208,9 @@ run_program("requests_and_works/memory_given_back.py")
 # ---------------
 #
 # UCP, the high-level API of UCX, has no collectives, and libfabric has them only if the provider has
-# ``FI_COLLECTIVE``. Otherwise, write them as steps. Both can try to cancel an operation, with
-# ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free once the library reports its end.
+# ``FI_COLLECTIVE``. Without them, write each collective as a coroutine that sends and receives. Unlike MPI, both
+# libraries can try to cancel an operation, with ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free only when
+# the library reports the end of the operation, so until then, the ``Call`` must own this memory, as with MPI.
 #
 # .. admonition:: For reference: requests of NCCL, UCX and libfabric
 #    :collapsible: closed

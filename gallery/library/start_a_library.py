@@ -35,7 +35,7 @@ through a socket. The variable ``PMI_FD`` has the number of the socket's descrip
 
 To see all that MPICH asks, a Python program plays the launcher for two processes, and prints the lines of rank 0:
 
-.. admonition:: The function ``answer``
+.. admonition:: ``answer`` of the launcher, and the two processes
    :collapsible: closed
 
    .. list-table::
@@ -53,9 +53,6 @@ To see all that MPICH asks, a Python program plays the launcher for two processe
    .. listing:: gallery/library/start_a_library/dialogue.py
       :part: answer
 
-.. admonition:: The two processes
-   :collapsible: closed
-
    .. listing:: gallery/library/start_a_library/dialogue.py
       :part: process
 
@@ -72,7 +69,7 @@ run_program("start_a_library/dialogue.py")
 # also asks for keys that no rank puts, such as ``PMI_hwloc_xmlfile``. So only the barrier ensures that rank 1 has put
 # its address before rank 0 gets it.
 #
-# The backend gives the same answers, but keeps what the ranks put in the store of the group:
+# The backend gives the same answers, but what a rank puts goes into the store of the group, which all ranks can read:
 #
 # .. admonition:: ``answer`` with the keys of the group
 #    :collapsible: closed
@@ -116,7 +113,7 @@ launch("start_a_library/all_reduce.py", ranks=2)
 # ---------------------------------------
 #
 # A server that answers each line at once is simpler than one that makes ranks wait. In the next program, the
-# launcher in Python answers the barrier at once, too, while rank 1 has not started:
+# launcher in Python does this with the barrier, too. ``show`` starts only rank 0, and prints the last lines:
 #
 # .. listing:: gallery/library/start_a_library/early_barrier.py
 #    :part: mistake
@@ -127,8 +124,8 @@ run_program("start_a_library/early_barrier.py")
 # Rank 0 finds no address of rank 1, and MPI returns no error: an assertion inside MPI ends the process. If all ranks
 # start at the same time, the bug shows only now and then.
 #
-# The fix is a barrier that counts the ranks: at ``barrier_in``, the thread of the backend increases a counter in the
-# store, and answers when the counter has reached the number of ranks.
+# The fix is a barrier that counts the ranks: at ``barrier_in``, the thread of the backend that serves PMI increases a
+# counter in the store, and answers when the counter has reached the number of ranks.
 #
 # The process owns the library
 # ----------------------------

@@ -12,7 +12,8 @@ small collective is and which thread safety you need.
 Two designs
 -----------
 
-The two designs differ in speed, and in which thread hangs if a call does not return:
+Either the thread that waits for an operation calls the library itself, or a thread of the backend makes all calls. The
+two designs differ in speed, and in which thread hangs if a call does not return:
 
 .. list-table::
    :header-rows: 1
@@ -30,19 +31,19 @@ The two designs differ in speed, and in which thread hangs if a call does not re
      - several at a time, if there are several groups
      - one
 
-For shared memory, let the caller of ``wait`` look for news, because a look at memory always returns. A look at a
-library may not: ``MPI_Test`` must not wait for other ranks, but when a rank was killed while MPICH used TCP, the
-test of another rank did not return. So for most libraries, let one thread of the process make all calls.
+If your transport only reads shared memory, let the caller of ``wait`` do it, because reading memory always returns. A
+call of a library may not: ``MPI_Test`` must not wait for other ranks, but when a rank was killed while MPICH used TCP,
+the test of another rank did not return. So for most libraries, let one thread of the process make all calls.
 
-A form of the second design has one thread for each group instead of one for the process. The frame does so if
-``can_block`` of your transport is true, its default. This suits a library with independent communicators that any
+A form of the second design has one thread for each group instead of one for the process. The frame starts such threads
+if ``can_block`` of your transport is true, its default. This suits a library with independent communicators that any
 thread may call.
 
 Bug: a call that does not return
 --------------------------------
 
-In the next program, ``MPI_Recv`` stands for any call that does not return: the only rank of ``SELF`` is this process,
-which sends nothing. Each design gives the call half a second:
+In the next program, ``MPI_Recv`` stands for any call that does not return: it receives in ``SELF``, a communicator
+whose only rank is this process, which sends nothing. Each design gives the call half a second:
 
 .. listing:: gallery/library/which_thread_calls/call_that_hangs.py
    :part: designs
@@ -85,17 +86,14 @@ run_program("which_thread_calls/call_that_hangs.py")
 #    :start-at: // The thread of the library alone
 #    :end-before: private:
 #
-# .. admonition:: The whole ``Call``
+# ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such
+# as MPI has one state for the whole process:
+#
+# .. admonition:: The whole ``Call``, and ``Library`` with the thread and its jobs
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #       :part: call
-#
-# ``Library`` has the thread and a queue of jobs. All groups of the process share it, because a library such
-# as MPI has one state for the whole process:
-#
-# .. admonition:: ``Library``: the thread and its jobs
-#    :collapsible: closed
 #
 #    A fork copies the memory of a process, but not its threads, so a job would wait forever. The frame therefore
 #    compares process ids, and raises an error that says how to start ranks instead.
@@ -118,8 +116,8 @@ run_program("which_thread_calls/call_that_hangs.py")
 # .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
 #    :part: rest
 #
-# Because no caller hangs, the transport of ``mpich`` returns false from ``can_block``: its callers drive it, as
-# :doc:`/right/asynchronous-work` explains.
+# Because no caller hangs, the transport of ``mpich`` returns false from ``can_block``. The callers of ``wait`` then
+# drive the operations, as :doc:`/right/asynchronous-work` explains.
 #
 # The next worker shows a deadline. Its function ``threads_of_mpi`` finds the threads of MPI, and ``sum_of_ones``
 # reduces in a group:
@@ -156,7 +154,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # thread must look again and again, and you must decide how often. A thread that looks all the time is fast, but
 # takes its core from the ranks.
 #
-# An event is a new job or the end of a call. How the thread waits depends on the time since the last event:
+# Most answers come soon or not for long. So how the thread waits depends on the time since the last event, which is a
+# new job or the end of a call:
 #
 # - The first 100 looks follow each other at once, for answers that come within microseconds.
 # - After these, until 500 microseconds after the event, the thread calls ``sched_yield`` between looks, so that a
@@ -174,8 +173,7 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #       :part: serve
 #       :end-before: // Nothing wakes this thread
 #
-#    You must decide how often the thread looks. After a look that has found nothing, ``rest`` of ``Library`` goes on
-#    at once, yields or sleeps:
+#    After a look that has found nothing, ``rest`` of ``Library`` goes on at once, yields or sleeps:
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/library.hpp
 #       :start-at: // Nothing wakes this thread
