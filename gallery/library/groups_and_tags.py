@@ -151,13 +151,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
 #
-# .. admonition:: When a send ends
-#    :collapsible: closed
-#
-#    Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may
-#    end as soon as MPI has copied the data. Then a program in which all ranks send before they receive works
-#    with small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
-#    :doc:`/right/variants-and-groups` demonstrates.
+# Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may
+# end as soon as MPI has copied the data. Then a program in which all ranks send before they receive works
+# with small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
+# :doc:`/right/variants-and-groups` demonstrates.
 #
 # If the sizes differ, the receiver sees it in the note, and its error names both sizes. There is one exception: if a
 # short message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of a

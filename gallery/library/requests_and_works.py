@@ -128,9 +128,9 @@ launch("requests_and_works/heads.py", ranks=2)
 # --------------------------
 #
 # For longer data, and for ``all_to_all``, whose sizes may differ by rank, the backend calls a collective of MPI. It
-# must be nonblocking, because the thread of the library also serves the other groups. The backend takes the functions of
-# MPI 4 whose names end in ``_c``. Their counts have 64 bits, because an ``int`` cannot count the bytes of a tensor of
-# 2 GiB:
+# must be nonblocking, because the thread of the library also serves the other groups. The backend takes the functions
+# of MPI 4 whose names end in ``_c``. Their counts have 64 bits, because an ``int`` cannot count the bytes of a tensor
+# of 2 GiB:
 #
 # .. admonition:: ``Collective``
 #    :collapsible: closed
@@ -207,10 +207,11 @@ run_program("requests_and_works/memory_given_back.py")
 # Other libraries
 # ---------------
 #
-# UCP, the high-level API of UCX, has no collectives, and libfabric has them only if the provider has
-# ``FI_COLLECTIVE``. Without them, write each collective as a coroutine that sends and receives. Unlike MPI, both
-# libraries can try to cancel an operation, with ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free only when
-# the library reports the end of the operation, so until then, the ``Call`` must own this memory, as with MPI.
+# Other libraries differ from MPI in their collectives, and in when they let go of memory. UCP, the high-level API of
+# UCX, has no collectives, and libfabric has them only if the provider has ``FI_COLLECTIVE``. Without them, write each
+# collective as a coroutine that sends and receives. Both libraries can try to cancel an operation, with
+# ``ucp_request_cancel`` and ``fi_cancel``. Its memory is free only when the library reports the end of the operation,
+# so until then, the ``Call`` must own this memory, as with MPI.
 #
 # .. admonition:: For reference: requests of NCCL, UCX and libfabric
 #    :collapsible: closed

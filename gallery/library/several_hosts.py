@@ -11,7 +11,7 @@ library. This page tests both on one machine.
 The network that one host hides
 -------------------------------
 
-A test suite on one host never runs a part of the library. Between ranks of one host, MPICH copies through shared
+A test suite on one host leaves a part of the library untested. Between ranks of one host, MPICH copies through shared
 memory; between hosts, it uses the network, which is other code with other bugs. For example, a call that returns over
 shared memory may hang over the network. So run your tests over both. To send everything through the network, set
 ``MPIR_CVAR_NOLOCAL=1`` before the first group is created. For UCX, set ``UCX_TLS=tcp,self``.

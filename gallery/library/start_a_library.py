@@ -216,7 +216,8 @@ launch("start_a_library/first_group.py", ranks=3)
 # Other libraries
 # ---------------
 #
-# The store can start these libraries, too:
+# ``torchrun`` alone now starts MPI, because the store carries the addresses in place of MPI's launcher. The store can
+# start these libraries, too:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -29,7 +29,7 @@ header, *rows = [line.split("\t") for line in output[0].splitlines()]
 show_table(header, rows)
 
 # %%
-# The pairs with "frame" are those that MPI cannot reduce correctly, for one of two reasons:
+# The pairs with "frame" are those that the MPI standard cannot reduce correctly, for one of two reasons:
 #
 # - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has
 #   logical operations only. MPICH adds two types to the standard. In version 5.0.2, ``MPIX_C_FLOAT16`` is right, and

@@ -200,9 +200,9 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # Other libraries
 # ---------------
 #
-# UCX and libfabric can give the thread a file descriptor to sleep on. Then it needs no naps: it polls the descriptor
-# together with an ``eventfd`` that each new job signals. The class for this, ``FileBell`` in ``file_bell.hpp``, also
-# lets the threads of a transport over sockets sleep.
+# With MPI, the thread must nap. UCX and libfabric can give it a file descriptor to sleep on instead: it polls the
+# descriptor together with an ``eventfd`` that each new job signals. The class for this, ``FileBell`` in
+# ``file_bell.hpp``, also lets the threads of a transport over sockets sleep.
 #
 # .. admonition:: For reference: progress in NCCL, UCX and libfabric
 #    :collapsible: closed
