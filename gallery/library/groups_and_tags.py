@@ -178,7 +178,7 @@ launch("groups_and_tags/errors.py", ranks=2)
 # UCX and libfabric have no groups, but tags of 64 bits. So choose a number for each group, and make it a part of the
 # tag. All members must use the same number, and no rank may use it for two groups. A hash of the group's name can
 # collide, so let the members exchange which numbers are free on each, through the keys of the group in the store, and
-# take one that is free on all. MPICH numbers its communicators in this way.
+# take one that is free on all.
 #
 # .. admonition:: For reference: groups and tags of other libraries
 #    :collapsible: closed

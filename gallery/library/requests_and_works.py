@@ -79,11 +79,8 @@ steps:
 Works of one group need not end in the order of the calls. In the next worker, rank 0 begins three all-reduces, and
 sends a message while rank 1 is late for them:
 
-.. admonition:: Three all-reduces and a message
-   :collapsible: closed
-
-   .. listing:: gallery/library/requests_and_works/works_side_by_side.py
-      :part: program
+.. listing:: gallery/library/requests_and_works/works_side_by_side.py
+   :part: program
 """
 
 from launcher import launch, run_program

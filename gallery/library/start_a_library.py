@@ -182,11 +182,8 @@ run_program("start_a_library/early_barrier.py")
 # good. The next program tries a first group of ranks 1 and 2, which the backend refuses because rank 0 is
 # missing. Then it creates a group of all ranks, and after that the group of ranks 1 and 2:
 #
-# .. admonition:: Groups of two and three ranks
-#    :collapsible: closed
-#
-#    .. listing:: gallery/library/start_a_library/first_group.py
-#       :part: groups
+# .. listing:: gallery/library/start_a_library/first_group.py
+#    :part: groups
 
 launch("start_a_library/first_group.py", ranks=3)
 
