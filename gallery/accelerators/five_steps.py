@@ -26,18 +26,19 @@ decide where the call of your own library belongs, and where its errors will app
      - Other streams, and the host, can wait for it.
      - :doc:`waiting`
    * - 5. work and future are returned
-     - Callers and callbacks order their streams by them.
+     - Through them, the streams of callers and callbacks wait.
      - :doc:`waiting`, :doc:`futures`
 
 .. diagram:: accelerators/five_steps/diagram
 
-As on the CPU, the *frame* of :doc:`/right/smallest-backend` checks the arguments. Then ``launch`` performs the
-steps, for one call or for several that the program has combined.
+As on the CPU, the *frame*, the shared headers of :doc:`/right/smallest-backend`, first checks the arguments. Then
+the method ``launch`` performs the steps, for one call or for several that the program has combined.
 
 Steps 1 and 2: order and memory
 -------------------------------
 
-``launch`` chooses a stream, and makes it wait for what the program has launched so far. It uses these names:
+The library will run in a stream of its own, so ``launch`` first makes that stream wait for what the program has
+launched so far. It uses these names:
 
 .. list-table::
    :header-rows: 1
@@ -51,8 +52,7 @@ Steps 1 and 2: order and memory
    * - ``prepare``
      - refuses calls of a group that has failed, and drops the memory of calls that have ended
    * - ``stream_for``
-     - returns the stream of the communication. It depends on the *lane* of the call: the collectives have one, and
-       messages others
+     - returns the stream of the call's *lane*: the collectives of a group have one lane, and messages have others
    * - ``describe``
      - gives the work its title, its timeout and its results
    * - ``wait_for_program``
@@ -65,7 +65,8 @@ Steps 1 and 2: order and memory
    :end-before: // 2. The memory stays
 
 In step 3, the library will get addresses and sizes, and no tensors. Because the program may delete its tensors as
-soon as the call has returned, the work keeps them in a stash, and the group keeps the stash in ``kept_``:
+soon as the call has returned, ``keep`` puts them into a *stash*, an object that only holds them. The work and the
+group, in ``kept_``, share the stash:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: virtual void keep(
@@ -74,10 +75,13 @@ soon as the call has returned, the work keeps them in a stash, and the group kee
 Step 3: the call in the stream
 ------------------------------
 
-A communication library takes a stream as its last argument: ``ncclAllReduce`` enqueues a kernel there. ``simccl``
-calls its library in the same way, through an interface in the shape of NCCL, the *communicator*. ``Enqueuer``
-translates one operation of c10d into such calls, for example a gather into messages. The event before these calls
-shows when the stream has reached them, because the timeout counts from there:
+Now the library can be called. A call of a communication library has a stream as its last argument:
+``ncclAllReduce``, for example, enqueues a kernel there. ``simccl`` calls its library in the same way, through an
+interface with the shape of NCCL's, the *communicator*. ``Enqueuer`` translates one operation of c10d into such
+calls, for example a gather into messages.
+
+The timeout must not count the time in which the call is only queued. So before these calls, an event marks when the
+stream reaches them:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: // 3. The library gets
@@ -95,57 +99,43 @@ shows when the stream has reached them, because the timeout counts from there:
    .. listing:: extension/frame/c10d_frame/include/streams/calls.hpp
       :part: enqueue
 
-.. admonition:: The handle of a stream
+A kernel of NCCL moves the data and waits for the other ranks on the device. In the simulation, a thread of the
+device does both in a task of the stream, by calling another backend, one for the CPU.
+
+.. admonition:: The tasks of ``simccl``'s library
    :collapsible: closed
 
-   The header of the device gives a library what a CUDA stream gives to NCCL, a handle into which it can launch:
-
-   .. listing:: extension/simulated_accelerator/include/stream.hpp
-      :part: stream
-
-   The library of ``simccl`` gets this handle from the guard, by ``getStreamNativeHandle``, and launches two tasks for
-   the calls of a group: one begins them, the other waits for their ends:
+   The library gets the handle of the stream from the guard, by ``getStreamNativeHandle``. Between ``group_start`` and
+   ``group_end`` it collects calls, and then launches two tasks: one begins the calls, the other waits for their ends:
 
    .. listing:: extension/stream_collectives/src/sim/library.hpp
       :part: group
 
-A kernel of NCCL moves the data and waits for the other ranks on the device. In ``simccl``, a thread of the
-device does both, by calling another backend, one for the CPU:
-
-.. admonition:: The code
-   :collapsible: closed
-
    .. listing:: extension/stream_collectives/src/sim/library.hpp
       :part: in-the-stream
 
-Like a kernel, a task has addresses and sizes but owns no tensor of the program, because the destructor of a
-tensor may need Python's lock, the GIL.
+Like a kernel, this task has addresses and sizes but owns no tensor of the program. If it did, it could be the last
+owner, and the destructor of a tensor may need Python's lock, the GIL, for which a stream should not wait.
 
 Steps 4 and 5: the event, and its users
 ---------------------------------------
 
-A stream keeps the order in which it is filled, so the wait of step 1 comes before the launch, and the event of step 4
-after it. Before that event, ``finish`` copies outputs with strides from the library's buffer to their places, in the
-same stream:
+The call has returned from the library, but its data has not moved yet. So that others can wait for the data,
+``launch`` records an event in the stream after the library's task. Before that event, ``finish`` copies outputs with
+strides from the library's buffer to their places, in the same stream:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: // 4. An event says
    :end-before: // [/launch]
 
 In step 5, ``complete`` makes the future, and the *watchdog*, a thread that looks for errors and timeouts, gets the
-call. Then ``launch`` returns, perhaps before the task of the call has begun.
+call. Then ``launch`` returns the work, perhaps before the task of the call has begun.
 
 Proof: two libraries under the same steps
 -----------------------------------------
 
-To check that only step 3 depends on the library, make the same calls with two libraries. With the option
-``library``, a group chooses the backend that moves its data, gloo by default:
-
-.. admonition:: The collectives of the library
-   :collapsible: closed
-
-   .. listing:: extension/stream_collectives/src/sim/library.hpp
-      :part: calls
+If only step 3 depends on the library, another library must give the same results under the same steps. With the
+option ``library``, a group of ``simccl`` chooses the backend that moves its data, gloo by default.
 
 The worker makes each kind of call that has a tensor, once with gloo and once with ``store``, the backend of
 :doc:`/right/smallest-backend`:
@@ -167,8 +157,9 @@ launch("five_steps/operations.py", ranks=2)
 # The same steps for several calls
 # --------------------------------
 #
-# ``launch`` takes a list, because a program may *coalesce* calls, which means to launch several as one to save time. It
-# uses ``batch_isend_irecv`` for that, or the private ``dist._coalescing_manager`` if the manager gets a device.
+# ``launch`` takes a list, because a program may *coalesce* calls, which means to launch several as one to save time.
+# It uses ``batch_isend_irecv`` for that, or the private context manager ``dist._coalescing_manager`` with a device
+# as an argument.
 #
 # Both call two methods of the backend. After ``startCoalescing``, the backend only collects calls; ``endCoalescing``
 # launches them and returns one ``Work`` for all. A backend whose ``supportsCoalescing`` is true must have both,
@@ -200,21 +191,21 @@ launch("five_steps/coalescing.py", ranks=2)
 # Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task: as
 # separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock.
 #
-# In the last line, the maximum of 1 and 2 became their sum, without an error. So coalesce only calls with the same
-# ``ReduceOp``.
+# In the last line, the maximum of 1 and 2 became their sum, without an error. This mistake is in PyTorch's Python,
+# and not in the backend. If ``dist._coalescing_manager`` collects only calls of ``all_reduce``, it passes them to
+# the backend as one call of ``allreduce_coalesced``, with the ``ReduceOp`` of the first. It does the same with
+# ``reduce_scatter_single``. So coalesce only calls with the same ``ReduceOp``.
 #
-# The mistake is in PyTorch's Python, and not in the backend. If ``dist._coalescing_manager`` collects only calls of
-# ``all_reduce``, only of ``all_gather_single``, or only of ``reduce_scatter_single``, it passes them as a single
-# call, with the ``ReduceOp`` of the first. So also override ``allreduce_coalesced`` and its relatives, which
+# A backend that coalesces must therefore override ``allreduce_coalesced`` and its relatives, too, which
 # :doc:`/tutorial/every-operation` lists.
 #
 # Where errors appear: at once or late
 # ------------------------------------
 #
-# An error can appear at two moments, and you should prefer the first:
+# Because the call returns before its task runs, an error can appear at two moments, and you should prefer the first:
 #
-# - *At once*, from the call itself. This is possible for all that the arguments of this rank show, such as
-#   dtypes and sizes, and therefore ``simccl`` checks here what its library would refuse later.
+# - *At once*, from the call itself. This is possible for all that the arguments of this rank show, such as dtypes
+#   and sizes. Therefore ``simccl`` checks here what its library would refuse later.
 # - *Late*, from the stream. Only the library can find out that ranks disagree, or that a rank is dead. By
 #   then the call has returned, and perhaps ``wait`` has, too.
 #
@@ -239,15 +230,15 @@ launch("five_steps/errors.py", ranks=2, expected_stderr="Warning: Backend simccl
 # A late error reaches the program in three steps:
 #
 # 1. The library catches the exception, because an exception that left the task would fail every later wait of the
-#    host for this device, as :doc:`device` shows. It keeps the error, as NCCL does for ``ncclCommGetAsyncError``, and
-#    holds the stream.
+#    host for this device, as :doc:`device` shows. It keeps the error, as NCCL does for ``ncclCommGetAsyncError``,
+#    and holds the stream, so that no later task runs on wrong data unnoticed.
 # 2. The watchdog finds the error, fails the open calls, and aborts the library, so the stream goes on.
 # 3. From then on, every ``wait`` of the work raises the error, and the group refuses further calls, as
 #    :doc:`order-and-abort` shows.
 #
-# A ``wait`` before the error returns normally, because it does not make the host wait. So before you save a
-# checkpoint, for example, call ``torch.accelerator.synchronize`` and then ``wait``, which by then knows whether the
-# call has failed.
+# A ``wait`` before the error returns normally, because it does not make the host wait. So before a program saves a
+# checkpoint, for example, it calls ``torch.accelerator.synchronize`` and then ``wait``, which by then knows whether
+# the call has failed.
 #
 # .. admonition:: After this page you have decided
 #

@@ -9,8 +9,8 @@ collective does not end, and how it frees a device that waits in vain.
 
 .. diagram:: accelerators/order_and_abort/diagram
 
-Deadlocks that streams of a group prevent
------------------------------------------
+Deadlocks that separate streams prevent
+---------------------------------------
 
 The ranks of a group must call its collectives in the same order, because only the order says which calls belong
 together. Between two groups, the backend decides what it demands. If both groups share a stream, their calls have one
@@ -31,10 +31,9 @@ stderr = "Backend simccl: |rank 0 has aborted"  # warnings of the watchdog
 launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# With the rule broken, rank 0 runs the all-reduce of one group while rank 1 runs that of the other. Each
-# all-reduce needs a call that is queued on the other rank, behind the one that runs there. Because both calls have
-# returned on each rank, the hosts stand still only in ``synchronize``, so a stack trace of the program does not
-# show the cause.
+# With the rule broken, rank 0 runs the all-reduce of one group while rank 1 runs that of the other. Each all-reduce
+# needs a call that is queued on the other rank, behind the one that runs there. Because both calls have returned on
+# each rank, the programs stand still only in ``synchronize``, so their stack traces do not show the cause.
 #
 # Before your backend promises that groups need no common order, find out whether your device can always run two
 # collectives at once. :doc:`to-hardware` says why some cannot.
@@ -42,9 +41,9 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # Deadlocks that only the program can prevent
 # -------------------------------------------
 #
-# Separate streams do not help if the program calls ``wait`` between the two calls. In this worker, all groups keep
-# the rule, and the ranks wait after each call. They call first in one order, for which the program prints ``kept``,
-# and then in opposite orders, ``broken``:
+# Separate streams do not prevent every deadlock: they do not help if the program calls ``wait`` between the two
+# calls. In this worker, all groups keep the rule, and the ranks wait after each call. They call first in one order,
+# for which the program prints ``kept``, and then in opposite orders, ``broken``:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program
@@ -52,16 +51,17 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# After the first ``wait``, the program's stream waits for the first all-reduce, and the second all-reduce waits
-# for the program's stream. So the second call depends on the first. The backend cannot know whether the program
-# wants that, so only the program can fix it: all ranks call in one order, or they wait later.
+# After the first ``wait``, the program's stream waits for the first all-reduce. The second all-reduce waits for the
+# program's stream, because its input may come from there, and so it depends on the first all-reduce. The backend
+# cannot know whether the program wants that, so only the program can fix it: all ranks call in one order, or they
+# wait later.
 #
 # How the watchdog notices a deadlock
 # -----------------------------------
 #
-# A host that does not wait would never learn of a deadlock. So the watchdog of each group checks the calls every 50 ms.
-# The clock of a call starts when the watchdog sees that the call has begun. A call that is queued behind slow ones is
-# therefore not late. The code uses these names:
+# In both cases, a host that does not wait would never learn of the deadlock. So the watchdog of each group checks
+# the calls every 50 ms. The clock of a call starts when the watchdog sees that the call has begun, so a call that is
+# queued behind slow ones is not late. Each check calls ``look``, in which these names stand:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -69,7 +69,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 #    * - name
 #      - what it is
 #    * - ``launches_``
-#      - the calls of the group that it watches; each has its timeout and its error
+#      - the calls that the watchdog watches; each has its timeout and its error
 #    * - ``late``
 #      - whether a call has run longer than its timeout
 #    * - ``async_error``
@@ -81,13 +81,6 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 #    :start-at: std::string look() {
 #    :end-before: // [/watch]
 #
-# .. admonition:: ``watch``
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
-#       :start-at: void watch() {
-#       :end-before: std::string look() {
-#
 # After the first error, the watchdog fails all open calls of the group, warns, and aborts the library:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
@@ -98,11 +91,14 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # How a program learns of a late error
 # ------------------------------------
 #
-# Besides the clock, the watchdog asks the library, because some errors are visible only there, and only when the task
-# of the call runs in the stream. By then the call has returned, so such an error is called *asynchronous*.
+# A deadlock is not the only failure that no call can report. Some errors are visible only to the library, and only
+# when the task of the call runs in the stream. By then the call has returned, so such an error is called
+# *asynchronous*. Therefore the watchdog not only looks at its clocks but also asks the library, with
+# ``async_error``.
 #
 # In the next worker, the ranks reduce tensors of different sizes. The library is ``store``, the backend of
-# :doc:`/right/smallest-backend`, which compares the sizes and finds the error:
+# :doc:`/right/smallest-backend`, which compares the sizes and finds the error. ``error_of`` makes a call and returns
+# the first line of its error:
 #
 # .. listing:: gallery/accelerators/order_and_abort/late_error.py
 #    :start-at: work = dist.all_reduce(
@@ -111,22 +107,23 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 
 # %%
-# The error came after the call had returned. It is in two places, and missing in a third:
+# The error came after the call had returned. The program can meet it in two places, but not in a third:
 #
 # - ``wait`` of the work raises it if it is known by then. Otherwise ``wait`` returns, and later kernels use a result
 #   that is not there.
 # - The next call of the group raises it, because after an error the group takes no more calls.
-# - The future has no error, because it was complete before.
+# - The future has no error, because the backend completed it when the call was launched, as :doc:`futures` shows.
 #
-# The output says ``completed: True`` although the task has failed: the stream goes on after such a task, because
-# otherwise all streams that wait for its end event would stand still.
+# The output says ``completed: True`` although the task has failed. The abort of the library lets the stream go on,
+# because otherwise all streams that wait for the end event of the call would stand still.
 #
 # An abort that frees the stream
 # ------------------------------
 #
-# An abort must free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a
-# task of the library, which only the library can end. The last worker aborts a call that rank 1 never makes,
-# with two libraries and a timeout of 3 seconds:
+# After a deadlock or a late error, the watchdog aborts the library, and a program can do so, too. The abort must
+# free the stream, or each ``synchronize`` of the program hangs with it. But the stream runs a task of the library,
+# which only the library can end. The last worker aborts a call that rank 1 never makes, with two libraries and a
+# timeout of 3 seconds:
 #
 # .. admonition:: ``abort`` with each library
 #    :collapsible: closed
@@ -140,8 +137,8 @@ launch("order_and_abort/abort.py", ranks=2, expected_stderr=stderr)
 # The work gets the error in both cases, but only ``store`` also frees the stream. PyTorch's ``gloo`` inherits the
 # empty ``abort`` of ``Backend``, so it holds the stream until its own deadline.
 #
-# So before you choose a library, find out what ends a call whose peer is dead. If nothing does, only a short timeout
-# or the end of the process remains.
+# So before you choose a library, find out what ends a call whose peer is dead. If nothing does, the watchdog can
+# still report the call, but only a short timeout or the end of the process frees the device.
 #
 # .. admonition:: ``shutdown`` and ``abort``
 #    :collapsible: closed

@@ -4,8 +4,8 @@ Waiting on the host and in a stream
 
 On the CPU, ``wait`` returns when the result is there. On a device, it usually returns at once, and a stream waits in
 place of the host. If a stream waits where the host should, or the other way round, a program reads numbers that are
-not there yet, or the device runs out of work. This page shows which calls make the host wait and which a stream, so
-that you can choose for your backend, and find programs that expect the other choice.
+not there yet, or the device runs out of work. This page shows which calls make the host wait and which a stream, and
+why, so that you can choose for each method of your backend.
 
 .. diagram:: accelerators/waiting/diagram
 
@@ -34,20 +34,23 @@ assert outputs[0] == outputs[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# The first two rows are the usual waits, and in them only a stream waits. The host waits in four cases: in a
-# barrier, in a ``wait`` with a timeout, with ``blocking_wait``, and where the program reads a number or synchronizes.
+# The first two rows are the usual waits, in which only a stream waits. ``is_completed`` only asks. The host waits in
+# four cases: in a barrier, in a ``wait`` with a timeout, with ``blocking_wait``, and where the program reads a
+# number or synchronizes.
 #
 # While the host waits, it cannot launch the next kernels. So the general rule is that the host waits only for a
-# result that it uses itself.
+# result that it uses itself. The next four sections apply the rule to results, completion, barriers and timeouts.
 #
 # Results: a stream waits
 # -----------------------
 #
+# The result of a collective is used by the next kernels of the program, and not by the host. Hence the rule:
 # **wait() makes the caller's stream wait for the communication.** Only the stream that is current at the time of
-# ``wait`` waits, and the host goes on. The comment on ``wait`` in ``Work.hpp`` describes only a host that waits.
-# Follow the documentation of ``torch.distributed`` instead, which promises for CUDA what is said here.
+# ``wait`` waits, and the host goes on. The comment on ``wait`` in ``Work.hpp`` describes only a host that waits, so
+# follow the documentation of ``torch.distributed``, which promises for CUDA what the rule says.
 #
-# In the code of ``simccl``, ``wait`` leaves the streams to ``synchronize``. A work has these members:
+# In ``simccl``, ``wait`` first makes the host wait if it must. Then it calls ``synchronize``, which makes the
+# current stream wait. The code uses these members of a work:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -55,8 +58,7 @@ assert outputs[0] == outputs[1]
 #    * - name
 #      - what it is
 #    * - ``launch``
-#      - the call, as the stream and the watchdog see it: its events ``begin`` and ``end``, its title, timeout and
-#        error
+#      - what the stream and the watchdog know of the call: its events ``begin`` and ``end``, title, timeout and error
 #    * - ``stash``
 #      - the tensors of the call: :doc:`memory-lifetime`
 #    * - ``blocks_host``
@@ -67,8 +69,9 @@ assert outputs[0] == outputs[1]
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :part: wait
 #
-# The next worker multiplies the sum by ten while a gate holds the all-reduce. As in :doc:`streams`, ``show`` calls
-# the function with a group that keeps the rule, and with one that breaks it, whose ``wait`` makes no stream wait:
+# The next worker multiplies the sum by ten while the all-reduce is held by the gate that ``hold_communication``
+# returns. As in :doc:`streams`, ``show`` calls the function with a group that keeps the rule, and with one that
+# breaks it, whose ``wait`` makes no stream wait:
 #
 # .. listing:: gallery/accelerators/waiting/output.py
 #    :part: program
@@ -82,8 +85,9 @@ launch("waiting/output.py", ranks=2)
 # Completion: every stream may read
 # ---------------------------------
 #
-# **A work is completed when the stream has finished the call.** A program may call ``is_completed`` in a loop, and
-# then use the result on any stream, without a ``wait``. So it is not enough that the call was launched:
+# A program may call ``is_completed`` in a loop instead of ``wait``, and then use the result on any stream. No stream
+# has been made to wait by then, so it is not enough that the call was launched. **A work is completed when the
+# stream has finished the call**:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :start-at: // The stream has ended the call
@@ -108,10 +112,11 @@ launch("waiting/completion.py", ranks=2)
 # Barriers: the host waits
 # ------------------------
 #
-# A barrier has no tensor that a stream could use. Programs call it before they do something outside of the
-# device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**.
-# The documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has
-# entered, and that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes a file before its barrier:
+# A barrier has no tensor that a stream could use. Programs call it before the host does something outside of the
+# device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**. The
+# documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has entered, and
+# that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes a file before its barrier, and rank 1 looks
+# for the file after its own. ``device_ids`` tells PyTorch that the barrier is for the device:
 #
 # .. listing:: gallery/accelerators/waiting/barrier.py
 #    :part: program
@@ -135,14 +140,15 @@ launch("waiting/barrier.py", ranks=2)
 # Timeouts: the host waits
 # ------------------------
 #
-# A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With an argument, ``wait``
-# of ``simccl`` therefore polls the event, and raises an error when the timeout has expired.
+# A stream cannot raise an exception, so a timeout makes sense only for a host that waits. With a timeout as its
+# argument, ``wait`` of ``simccl`` therefore polls the event on the host, and raises an error when the timeout has
+# expired.
 #
 # The operation goes on after that error, because the timeout of a ``wait`` is the caller's own. The timeout of the
 # group belongs to the watchdog, which fails the call and ends the group, as :doc:`order-and-abort` shows.
 #
-# With the option ``blocking_wait``, the host waits in each ``wait``. That is slow, but ``wait`` then raises
-# every error of its call, which helps when you look for a bug.
+# For the same reason, ``simccl`` has the option ``blocking_wait``, with which the host waits in each ``wait``. That
+# is slow, but ``wait`` then raises every error of its call, which helps when you look for a bug.
 #
 # .. admonition:: NCCL's backend
 #    :collapsible: closed
