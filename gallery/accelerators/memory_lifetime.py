@@ -42,9 +42,9 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # The fix: a stash
 # ----------------
 #
-# The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not get their
-# memory back. In step 2 of :doc:`five-steps`, a call runs ``keep``. ``kept_`` is the group's list of stashes, and
-# ``work.launch`` has the end event of the call:
+# The backend fixes this with a *stash*, which holds the tensors of the call, so that the allocator does not get
+# their memory back. ``launch`` calls ``keep`` in step 2 of :doc:`five-steps`. ``kept_`` is the group's list of
+# stashes, and ``work.launch`` has the end event of the call:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #    :start-at: virtual void keep(
@@ -55,9 +55,9 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 #
 # The work and the group share the stash, because either may be the first to know that the reuse is safe:
 #
-# - The work lets go in ``wait``. From then on, the caller's stream waits for the communication, so whatever
-#   the program launches there later comes after it, including the kernels of the next owner of the memory.
-# - The group lets go at its next call, if the end event says that the stream has finished. That is for works
+# - The work lets go of the tensors in ``wait``. From then on, the caller's stream waits for the communication, so
+#   whatever the program launches there later comes after it, including the kernels of the next owner of the memory.
+# - The group lets go of them at its next call, if the end event says that the stream has finished. That is for works
 #   which the program drops without a ``wait``:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
@@ -78,8 +78,8 @@ launch("memory_lifetime/lifetime.py", ranks=2)
 # When the memory is free
 # -----------------------
 #
-# The next worker asks the allocator how much of the input's 4096 bytes is in use. It gathers twice, first
-# with a ``wait``, and then with a work that it drops:
+# To see both moments, the next worker asks the allocator how much of the input's 4096 bytes is in use. It gathers
+# twice, first with a ``wait``, and then with a work that it drops:
 #
 # .. admonition:: ``gather`` with and without a wait
 #    :collapsible: closed
@@ -100,9 +100,9 @@ launch("memory_lifetime/release.py", ranks=2)
 # The limit: a wait on another stream
 # -----------------------------------
 #
-# The stash has a limit: ``wait`` lets go because *the current stream* waits. If another stream owns the
-# memory, nothing orders the next tensor behind the communication. In this worker, ``wait`` is called under a
-# second stream:
+# The stash has a limit: ``wait`` lets go because *the current stream* waits. If another stream owns the memory,
+# nothing orders the next tensor behind the communication. In this worker, a second stream is current during
+# ``wait``, and the program keeps the memory for it with ``record_stream``, or does not:
 #
 # .. listing:: gallery/accelerators/memory_lifetime/other_stream.py
 #    :part: program
@@ -110,12 +110,13 @@ launch("memory_lifetime/release.py", ranks=2)
 launch("memory_lifetime/other_stream.py", ranks=2)
 
 # %%
-# Here ``broken`` is the run without ``record_stream``, in which both ranks gather 99. The backend does not know which
-# stream owns the memory, so the fix is a line of the program: ``record_stream`` names another stream that uses the
-# memory. Here that is the stream under which the program calls ``wait``, because its queue now ends behind the
+# Here ``broken`` is the run without ``record_stream``, in which both ranks gather 99. The backend does not know
+# which stream owns the memory, so the fix is a line of the program: ``record_stream`` tells the allocator that
+# another stream uses the memory, too. Here that is the second stream, which since ``wait`` stands behind the
 # communication.
 #
-# When the tensor is deleted, the allocator therefore keeps the block until that stream has run what is in its queue:
+# When the tensor is deleted, the allocator keeps the block until that stream has run what is in its queue, and
+# therefore until the communication has ended:
 #
 # .. admonition:: The allocator
 #    :collapsible: closed
@@ -131,8 +132,9 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # Stash or record_stream
 # ----------------------
 #
-# A backend could instead tell the allocator, for each tensor of each call, that the stream of the communication uses
-# it. Then it needs no stash, and a ``wait`` on any stream is safe.
+# If ``record_stream`` removes the limit, why a stash at all? A backend could tell the allocator, for each tensor of
+# each call, that the stream of the communication uses it. Then it needs no stash, and a ``wait`` on any stream is
+# safe.
 #
 # .. list-table::
 #    :header-rows: 1

@@ -12,12 +12,13 @@ choice changes for a program and for DDP.
 A stream for the communication
 ------------------------------
 
-If two tasks share a stream, one waits for the other. So a backend that launches its collectives in the caller's
-stream needs less code: the order of the stream replaces most events, and the stash. But then the program's next
-kernel waits for the communication, even if it does not need the result.
+A backend that launches its collectives in the caller's stream needs less code, because the order of the stream
+replaces most events, and the stash. But of two tasks in one stream, the second waits for the first. So the program's
+next kernel waits for the communication, even if it does not need the result.
 
-The rule that avoids this is: **the communication has a stream of its own**. In the call, which :doc:`five-steps`
-explains, the rule decides one value: ``stream``, in which the library runs. ``current`` is the program's stream:
+The rule that avoids this is: **the communication has a stream of its own**. In ``launch``, the method of
+:doc:`five-steps`, the rule decides only which stream the library gets: ``stream`` and not ``current``, the program's
+stream:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: const auto current = guard.getStream
@@ -43,11 +44,12 @@ launch("overlap/own_stream.py", ranks=2)
 # How many streams
 # ----------------
 #
-# The collectives of a group must run in the same order on all ranks, and a single stream keeps the order of the
-# calls without effort. So ``simccl`` has one stream for the collectives of each group, for which
-# :doc:`order-and-abort` gives the reason. Messages have other streams, which :doc:`groups-and-meshes` explains.
+# If one stream beside the program's is good, several may seem better. But the collectives of a group must run in the
+# same order on all ranks, and a single stream keeps the order of the calls without effort. So ``simccl`` has one
+# stream for the collectives of each group; :doc:`order-and-abort` shows why two groups should not share one.
+# Messages have other streams, which :doc:`groups-and-meshes` explains.
 #
-# If your device has few streams, let all groups take theirs from one pool.
+# If your device has few streams, keep those of groups that have ended in a pool, from which new groups take theirs.
 #
 # Where a program waits
 # ---------------------
@@ -72,10 +74,11 @@ launch("overlap/where_to_wait.py", ranks=2)
 # Buckets of DDP
 # --------------
 #
-# DDP is built for overlap: it collects gradients in *buckets*, and each bucket has an all-reduce of its own. The
-# backward pass computes the gradients of the last layer first. DDP starts the all-reduces in the order of the
-# buckets, each when the kernels for all gradients of its bucket are launched, and the pass continues with the layer
-# before. Only at the end of the pass does DDP wait for the futures.
+# The most common program that needs overlap is DDP. It collects gradients in *buckets*, and each bucket has an
+# all-reduce of its own. The backward pass computes the gradients of the last layer first. DDP starts the all-reduces
+# in the order of the buckets, each when the kernels for all gradients of its bucket are launched, and the pass
+# continues with the layer before. DDP waits for the futures only at the end of the pass, so it does not lose the
+# overlap itself.
 #
 # The model of the next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight
 # is a bucket:
@@ -107,10 +110,10 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 # What a time line does not show
 # ------------------------------
 #
-# A time line shows the order of events, and not what is gained. On an accelerator, a kernel of the
-# communication takes compute units and memory bandwidth from the kernels beside it, so both may become slower.
-# Only a measurement on your hardware shows what remains of the gain; :doc:`to-hardware` lists more of these
-# limits.
+# The time lines show that a stream of its own lets the communication run beside the program's kernels. They do not
+# show how much time that saves. On an accelerator, a kernel of the communication takes compute units and memory
+# bandwidth from the kernels beside it, so both may become slower. Only a measurement on your hardware shows what
+# remains of the gain; :doc:`to-hardware` lists more of these limits.
 #
 # Begin such a measurement with ``torch.profiler``, which shows kernels and collectives on their streams with
 # their times, if the device registers a profiler as ``sim`` does.
@@ -125,7 +128,7 @@ launch("overlap/ddp_buckets.py", ranks=2, expected_stderr=stderr)
 #
 # .. admonition:: After this page you have decided
 #
-#    - in which stream the collectives of a group run, and with which priority;
+#    - in which stream the collectives of a group run;
 #    - whether a pool limits the number of streams;
 #    - which test looks at the order of tasks, because values are right either way;
 #    - how you measure on your hardware what overlap gains.

@@ -2,10 +2,10 @@
 Streams and events
 ==================
 
-On an accelerator, a call returns when its work is queued, so when a method of your backend is called, its
-input may not exist yet. A backend that ignores this can reduce old numbers, and then training goes on with wrong
-gradients and without an error. This page shows what orders the work, so that you can decide, for each step of
-your backend, whether the host waits, a stream waits, or neither does.
+On an accelerator, a call returns when its work is queued, so when a method of your backend is called, its input may
+not exist yet. A backend that ignores this can reduce old numbers, and then training goes on with wrong gradients and
+without an error. This page shows how streams and events order the work, and how a backend uses them to read its
+input at the right time.
 
 All programs of this part run on a simulated device, ``sim``, so you need no hardware. :doc:`device` shows how it is
 made.
@@ -15,9 +15,11 @@ made.
 A stream
 --------
 
-A *stream* is a queue of the device, in which tasks run one after another. To *launch* a task means to put it
-into a stream, and the launch returns at once. PyTorch promises the order in ``c10/core/Stream.h``: of two
-kernels in one stream, the first is guaranteed to finish before the second begins.
+The device works beside the *host*, the CPU that runs the program. So that neither waits for the other after each
+operation, the host puts work into a *stream*, a queue of the device in which tasks run one after another. To
+*launch* a task means to put it into a stream, and the launch returns at once. Most tasks are *kernels*, functions
+that run on the device. PyTorch promises their order in ``c10/core/Stream.h``: of two kernels in one stream, the
+first is guaranteed to finish before the second begins.
 
 A thread has a *current* stream for each device, into which PyTorch launches every kernel. ``with stream:``
 makes another stream current for a block.
@@ -34,7 +36,7 @@ these names:
    * - ``torch.sim``
      - the module of the simulated device, as ``torch.cuda`` is that of CUDA
    * - ``Gate``
-     - a gate: ``hold`` stops the current stream there until ``open``
+     - a gate: after ``hold``, the current stream runs no later task until ``open``
    * - ``query``
      - of a stream: whether all its tasks have ended
    * - ``synchronize``
@@ -46,7 +48,7 @@ these names:
    * - ``draw``
      - draws a time line from a trace
 
-In the next program, the host launches two kernels behind a gate:
+To show that a launch does not wait, the host launches two kernels behind a gate in the next program:
 
 .. listing:: gallery/accelerators/streams/one_stream.py
    :part: program
@@ -65,10 +67,11 @@ run_program("streams/one_stream.py")
 # An event
 # --------
 #
-# Two streams have no order between them. If one needs the result of the other, the program records an *event* in the
-# stream that produces the result, and makes the stream that needs it wait for the event. The host does not wait:
-# ``wait_event``, or ``block`` of an event in C++, only queues a command at which the stream stops until the event is
-# reached.
+# Two streams have no order between them. If one needs the result of the other, the program orders them with an
+# *event*, a mark in a stream that is reached when everything before it has run. The program records the event in the
+# stream that produces the result, and makes the stream that needs the result wait for the event. The host does not
+# wait: ``wait_event``, or ``block`` of an event in C++, only queues a command at which the stream stops until the
+# event is reached.
 #
 # The next program doubles a number on another stream, with the event and without it:
 #
@@ -85,15 +88,8 @@ run_program("streams/two_streams.py")
 # A kernel owns nothing
 # ---------------------
 #
-# A kernel gets addresses and sizes. It does not know the tensors that they came from, so it cannot keep their memory.
-#
-# .. admonition:: The view of a kernel
-#    :collapsible: closed
-#
-#    In the simulation, a kernel works on a view that owns nothing, for the same reason:
-#
-#    .. listing:: extension/simulated_accelerator/src/kernels.hpp
-#       :part: view
+# Late work has a second danger, because memory may change its owner before a kernel uses it. A kernel gets addresses
+# and sizes. It does not know the tensors that they came from, so it cannot keep their memory.
 #
 # The next program deletes a tensor while a kernel that reads it waits behind a gate. A new tensor, filled with 99,
 # gets the same memory, so the kernel doubles 99:
@@ -111,19 +107,20 @@ run_program("streams/dead_tensor.py")
 # The input of a call
 # -------------------
 #
-# ``simccl``, the backend of this part, runs its collectives in a stream of its own, so that kernels of the
-# program can run beside them, as :doc:`overlap` shows. Hence the first rule: **the communication waits for
-# the caller's stream**. That is the stream that is current when the program makes the call, and its kernels
-# may still be writing the input.
+# A backend meets the first danger, an input that is not there yet, in each call. ``simccl``, the backend of this
+# part, runs its collectives in a stream of its own, so that kernels of the program can run beside them, as
+# :doc:`overlap` shows. The *caller's stream* is the one that is current when the program makes the call, and its
+# kernels may still be writing the input. Hence the first rule: **the communication waits for the caller's stream**.
 #
-# The rule costs one event. ``current`` is the caller's stream, and ``stream`` that of the communication:
+# The rule costs one event. In the code, ``current`` is the caller's stream, and ``stream`` that of the
+# communication:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
 #    :start-at: virtual void wait_for_program(
 #    :end-before: virtual void keep(
 #
-# To show what a rule is for, the samples also use a group that breaks it on purpose. Here, the group that breaks the
-# rule leaves out ``before.block``, so the all-reduce runs before the ranks have written their numbers:
+# To show what a rule is for, the samples also use a group that breaks it on purpose. Here, that group leaves out the
+# event, so the all-reduce runs before the ranks have written their numbers:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -149,19 +146,17 @@ launch("streams/input_on_a_time_line.py", ranks=2)
 launch("streams/input.py", ranks=2)
 
 # %%
-# The right sum is 3. With the rule broken, the ranks add the zeros with which their tensors began, and
-# afterwards ``fill`` overwrites the sum with the rank's own number.
+# The right sum is 3. With the rule broken, the ranks add the zeros with which their tensors began, and afterwards
+# ``fill`` overwrites the sum with the rank's own number. So one event, for which no host waits, decides whether a
+# collective reduces the input or old numbers.
 #
 # .. admonition:: NCCL's backend
 #    :collapsible: closed
 #
 #    NCCL's backend has the same design. The comments in ``ProcessGroupNCCL.hpp`` say that each call runs on a CUDA
-#    stream other than the current one, and that ``wait`` makes the caller's stream wait for it. According to PyTorch's
-#    pull request 150398, this now holds for asynchronous calls only. A call with ``async_op=False`` is launched in the
-#    current stream, so it needs no events.
-#
-#    These comments are those of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15; the present ``nccl`` has the
-#    same design.
+#    stream other than the current one, and that ``wait`` makes the caller's stream wait for it. According to
+#    PyTorch's pull request 150398, this now holds for asynchronous calls only. A call with ``async_op=False`` is
+#    launched in the current stream, so it needs no events.
 #
 # .. admonition:: After this page you have decided
 #

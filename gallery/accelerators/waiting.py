@@ -116,7 +116,8 @@ launch("waiting/completion.py", ranks=2)
 # device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**. The
 # documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has entered, and
 # that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes a file before its barrier, and rank 1 looks
-# for the file after its own. ``device_ids`` tells PyTorch that the barrier is for the device:
+# for the file after its own. ``device_ids`` names the device of the barrier; without it, PyTorch may call a backend
+# for the CPU:
 #
 # .. listing:: gallery/accelerators/waiting/barrier.py
 #    :part: program
