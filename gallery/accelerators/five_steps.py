@@ -65,8 +65,8 @@ launched so far. It uses these names:
    :end-before: // 2. The memory stays
 
 In step 3, the library will get addresses and sizes, and no tensors. Because the program may delete its tensors as
-soon as the call has returned, ``keep`` puts them into a *stash*, an object that only holds them. The work and the
-group, in ``kept_``, share the stash:
+soon as the call has returned, ``keep`` puts them into a *stash*, an object that only holds them. The work holds the
+stash, and so does the group, in ``kept_``:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: virtual void keep(
@@ -81,7 +81,7 @@ interface with the shape of NCCL's, the *communicator*. ``Enqueuer`` translates 
 calls, for example a gather into messages.
 
 The timeout must not count the time in which the call is only queued. So before these calls, an event marks when the
-stream reaches them:
+stream reaches them. Calls between ``group_start`` and ``group_end`` run as one:
 
 .. listing:: extension/frame/c10d_frame/include/streams/group.hpp
    :start-at: // 3. The library gets

@@ -102,7 +102,7 @@ launch("memory_lifetime/release.py", ranks=2)
 #
 # The stash has a limit: ``wait`` lets go because *the current stream* waits. If another stream owns the memory,
 # nothing orders the next tensor behind the communication. In this worker, a second stream is current during
-# ``wait``, and the program keeps the memory for it with ``record_stream``, or does not:
+# ``wait``. The worker runs once with ``record_stream`` and once without it:
 #
 # .. listing:: gallery/accelerators/memory_lifetime/other_stream.py
 #    :part: program
@@ -112,8 +112,8 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # %%
 # Here ``broken`` is the run without ``record_stream``, in which both ranks gather 99. The backend does not know
 # which stream owns the memory, so the fix is a line of the program: ``record_stream`` tells the allocator that
-# another stream uses the memory, too. Here that is the second stream, which since ``wait`` stands behind the
-# communication.
+# another stream uses the memory, too. Here that is the second stream, because what it runs after ``wait`` comes
+# after the communication.
 #
 # When the tensor is deleted, the allocator keeps the block until that stream has run what is in its queue, and
 # therefore until the communication has ended:
@@ -132,9 +132,9 @@ launch("memory_lifetime/other_stream.py", ranks=2)
 # Stash or record_stream
 # ----------------------
 #
-# If ``record_stream`` removes the limit, why a stash at all? A backend could tell the allocator, for each tensor of
-# each call, that the stream of the communication uses it. Then it needs no stash, and a ``wait`` on any stream is
-# safe.
+# Because ``record_stream`` removes the limit, a backend could use it in place of the stash. It would tell the
+# allocator, for each tensor of each call, that the stream of the communication uses the memory. Then a ``wait`` on
+# any stream is safe.
 #
 # .. list-table::
 #    :header-rows: 1

@@ -13,8 +13,8 @@ A stream for the communication
 ------------------------------
 
 A backend that launches its collectives in the caller's stream needs less code, because the order of the stream
-replaces most events, and the stash. But of two tasks in one stream, the second waits for the first. So the program's
-next kernel waits for the communication, even if it does not need the result.
+replaces most events, and the stash that keeps the memory. But of two tasks in one stream, the second waits for the
+first. So the program's next kernel waits for the communication, even if it does not need the result.
 
 The rule that avoids this is: **the communication has a stream of its own**. In ``launch``, the method of
 :doc:`five-steps`, the rule decides only which stream the library gets: ``stream`` and not ``current``, the program's
@@ -49,7 +49,7 @@ launch("overlap/own_stream.py", ranks=2)
 # stream for the collectives of each group; :doc:`order-and-abort` shows why two groups should not share one.
 # Messages have other streams, which :doc:`groups-and-meshes` explains.
 #
-# If your device has few streams, keep those of groups that have ended in a pool, from which new groups take theirs.
+# If your device has few streams, keep the streams of ended groups in a pool, from which new groups take theirs.
 #
 # Where a program waits
 # ---------------------
@@ -74,11 +74,11 @@ launch("overlap/where_to_wait.py", ranks=2)
 # Buckets of DDP
 # --------------
 #
-# The most common program that needs overlap is DDP. It collects gradients in *buckets*, and each bucket has an
-# all-reduce of its own. The backward pass computes the gradients of the last layer first. DDP starts the all-reduces
-# in the order of the buckets, each when the kernels for all gradients of its bucket are launched, and the pass
-# continues with the layer before. DDP waits for the futures only at the end of the pass, so it does not lose the
-# overlap itself.
+# DDP is built for overlap, so it shows what a stream of its own is worth in training. DDP collects gradients in
+# *buckets*, and each bucket has an all-reduce of its own. The backward pass computes the gradients of the last layer
+# first. DDP starts the all-reduces in the order of the buckets, each when the kernels for all gradients of its
+# bucket are launched, and the pass continues with the layer before. DDP waits for the futures only at the end of the
+# pass.
 #
 # The model of the next worker has three layers, each with a weight of 1 MiB. As ``bucket_cap_mb`` is 1, each weight
 # is a bucket:

@@ -154,9 +154,12 @@ launch("streams/input.py", ranks=2)
 #    :collapsible: closed
 #
 #    NCCL's backend has the same design. The comments in ``ProcessGroupNCCL.hpp`` say that each call runs on a CUDA
-#    stream other than the current one, and that ``wait`` makes the caller's stream wait for it. According to
-#    PyTorch's pull request 150398, this now holds for asynchronous calls only. A call with ``async_op=False`` is
-#    launched in the current stream, so it needs no events.
+#    stream other than the current one, and that ``wait`` makes the caller's stream wait for it. According to PyTorch's
+#    pull request 150398, this now holds for asynchronous calls only. A call with ``async_op=False`` is launched in the
+#    current stream, so it needs no events.
+#
+#    These comments are those of ``nccl-legacy``, which was ``nccl`` before PyTorch 2.15; the present ``nccl`` has the
+#    same design.
 #
 # .. admonition:: After this page you have decided
 #
