@@ -3,7 +3,8 @@ A device for PyTorch
 ====================
 
 Before a backend can launch anything in a stream, PyTorch must know the device, its streams and its memory. A
-missing part shows up late: without the hook for storages, for example, FSDP fails when it first frees parameters.
+missing part shows up late: on a device that cannot resize a storage, for example, FSDP fails when it first frees
+parameters.
 This page follows the code of the simulated device, about :count:`lines-of-device` lines of C++, in the order in
 which PyTorch needs it. If your accelerator already runs ``torch.ones``, use the table to check which parts a
 communication backend relies on; otherwise, use it as a plan for the first weeks.
@@ -47,8 +48,8 @@ Importing the Python package registers the name and the module:
 .. listing:: extension/simulated_accelerator/simulated_accelerator/__init__.py
    :part: registration
 
-From then on, programs can use ``torch.accelerator`` and need not name the device. The module must have
-``device_count`` and ``is_available`` for that. Other parts of PyTorch look up further functions by name;
+From then on, programs can use ``torch.accelerator`` and need not name the device, because PyTorch calls
+``device_count`` and ``is_available`` of the module. Other parts of PyTorch look up further functions by name;
 ``torch.autocast``, for example, calls ``get_amp_supported_dtype``:
 
 .. admonition:: Functions of the module
@@ -59,11 +60,8 @@ From then on, programs can use ``torch.accelerator`` and need not name the devic
 
 A program then uses the device as it uses any accelerator:
 
-.. admonition:: A program with the module
-   :collapsible: closed
-
-   .. listing:: gallery/accelerators/device/module.py
-      :part: module
+.. listing:: gallery/accelerators/device/module.py
+   :part: module
 """
 
 from launcher import run_program
@@ -71,17 +69,17 @@ from launcher import run_program
 run_program("device/module.py")
 
 # %%
+# PyTorch has found the device, its module, and the functions for autocast. It finds them only if the import comes
+# early enough.
+#
 # Loading before the first backward pass
 # --------------------------------------
 #
-# Autograd starts one thread for each device when the first backward pass runs, and learns of no device
+# When the first backward pass runs, autograd starts one thread for each device that is registered by then, and none
 # later. A device that is imported after that cannot run a backward pass, so ``sim`` refuses to load:
 #
-# .. admonition:: An import after a backward pass
-#    :collapsible: closed
-#
-#    .. listing:: gallery/accelerators/device/late.py
-#       :part: late
+# .. listing:: gallery/accelerators/device/late.py
+#    :part: late
 
 run_program("device/late.py")
 
@@ -106,9 +104,10 @@ run_program("device/late.py")
 #    :start-at: Stream getStream(Device device) const override {
 #    :end-before: Stream getDefaultStream(
 #
-# ``DeviceGuardImplInterface.h`` promises that ``record`` and ``block`` only put a command into the queue of the
-# stream. An event that was never recorded counts as reached. If an event is recorded again, a stream that already
-# waits keeps waiting for the earlier version.
+# A backend calls ``record`` and ``block`` on the thread of the program, so your guard must keep the promise of
+# ``DeviceGuardImplInterface.h`` that both only put a command into the queue of the stream. An event that was never
+# recorded counts as reached. If an event is recorded again, a stream that already waits keeps waiting for the earlier
+# version.
 #
 # In the code, ``driver`` is what lies below PyTorch, ``queue`` finds the driver's stream of a ``c10::Stream``, and a
 # *mark* is a place in such a stream: the number of tasks that the stream must have finished:
@@ -143,9 +142,9 @@ run_program("device/memory.py")
 # Pinned memory and random numbers: the hooks
 # -------------------------------------------
 #
-# Through the hooks, PyTorch asks for three more things: pinned memory of the host, from which a stream can copy; a
-# storage that changes its size, because FSDP frees parameters by making their storage empty; and a generator of
-# random numbers:
+# The hooks serve programs more than the backend. They are the methods of ``PrivateUse1HooksInterface``, through which
+# PyTorch asks a device for three more things: pinned memory of the host, from which a stream can copy; a storage that
+# changes its size, because FSDP frees parameters by making their storage empty; and a generator of random numbers:
 #
 # .. admonition:: The hooks
 #    :collapsible: closed
@@ -167,33 +166,28 @@ run_program("device/hooks.py")
 #
 # PyTorch 2.15 has more than 3,000 operators, counting overloads, so no device begins with all of them. The simulated
 # one implements about twenty. A device must have the copy, and the operators that create tensors or views or change a
-# storage, because nothing can take their place:
+# storage, because nothing can take their place.
 #
-# .. admonition:: The registrations
+# For everything else, PyTorch's ``cpu_fallback`` copies the arguments to the host, runs the kernel of the CPU, and
+# copies the results back.
+#
+# The fallback makes the host wait, so it would hide the bugs that the pages on accelerators are about. Therefore
+# ``fill_``, ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream:
+#
+# .. admonition:: The registrations, the fallback, the kernels and the copy
 #    :collapsible: closed
+#
+#    ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all arrive at ``add.out``, so one kernel serves all three:
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :start-at: TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #       :end-before: // A copy resolves lazy
 #
-# For everything else, PyTorch's ``cpu_fallback`` copies the arguments to the host, runs the kernel of the CPU, and
-# copies the results back. A kernel that takes a generator gets that of the device:
-#
-# .. admonition:: ``fallback``
-#    :collapsible: closed
+#    An operator that draws random numbers takes the fallback, which passes it the generator of the device:
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :start-at: inline void fallback(
 #       :end-before: // Runs an operation
-#
-# The fallback makes the host wait, so it would hide the bugs that the pages on accelerators are about. Therefore
-# ``fill_``, ``zero_`` and, for floating-point tensors, four arithmetic operators run in the stream.
-#
-# .. admonition:: The kernels and the copy
-#    :collapsible: closed
-#
-#    PyTorch leads all forms of such an operator to one kernel: ``torch.add(a, b)``, ``a + b`` and ``a.add_(b)`` all
-#    arrive at ``add.out``.
 #
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :start-at: // Kernels that run in the stream
@@ -206,14 +200,11 @@ run_program("device/hooks.py")
 #    .. listing:: extension/simulated_accelerator/src/kernels.hpp
 #       :part: copy
 #
-# The next program prints what ``add`` launches, which has a kernel, and what ``cumsum`` launches, which takes
-# the fallback:
+# The next program prints what two operators launch: ``add``, which has a kernel, and ``cumsum``, which takes the
+# fallback:
 #
-# .. admonition:: The program with a trace
-#    :collapsible: closed
-#
-#    .. listing:: gallery/accelerators/device/kernels.py
-#       :part: program
+# .. listing:: gallery/accelerators/device/kernels.py
+#    :part: program
 
 run_program("device/kernels.py")
 
@@ -221,8 +212,9 @@ run_program("device/kernels.py")
 # The driver: forks and late errors
 # ---------------------------------
 #
-# Below all five parts is a driver. That of the simulation is small and knows nothing of PyTorch: a stream is a
-# queue that threads serve, and one mutex guards all streams, so that a trace has one order:
+# Below all five parts is a driver, which runs the streams. Two of its properties reach your users: what happens after
+# a fork, and when an error appears. The driver of the simulation knows nothing of PyTorch: a stream is a queue that
+# threads serve, and one mutex guards all streams, so that a trace has one order:
 #
 # .. admonition:: ``launch``, events, and the threads that serve streams
 #    :collapsible: closed
@@ -236,9 +228,10 @@ run_program("device/kernels.py")
 #    .. listing:: extension/simulated_accelerator/src/driver.hpp
 #       :part: serve
 #
-# A fork copies the memory of the process, but of its threads only the one that calls it, so a stream in the child
-# would stand still forever. The driver starts threads only with the first launch, so a fork before that is harmless.
-# In the next program, ``in_a_fork`` runs a function in a child, which prints the result or the error:
+# A fork copies the memory of the process, but only the thread that calls it. The threads that serve streams are
+# missing in the child, so its streams would stand still forever. The driver starts threads only with the first launch,
+# so a fork before that is harmless. In the next program, ``in_a_fork`` runs a function in a child, which prints the
+# result or the error:
 #
 # .. listing:: gallery/accelerators/device/forks.py
 #    :part: forks
@@ -257,7 +250,10 @@ run_program("device/errors.py")
 
 # %%
 # The last two lines are one error of ``torch.add``, which had returned before: each ``synchronize`` raises it. So the
-# tasks that your backend launches must catch their exceptions, as :doc:`five-steps` shows.
+# tasks that your backend launches must catch their exceptions.
+#
+# With the guard, the allocator and a copy in the stream, the device has all that a communication backend relies on.
+# :doc:`five-steps` builds one on it.
 #
 # .. admonition:: After this page you have decided
 #

@@ -29,14 +29,14 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # %%
 # The third line comes from the second group: without a backend for the CPU, a group refuses tensors of the CPU. So a
 # program that also communicates on the host should name both backends. Collectives on Python objects then take the
-# CPU's backend, and need no copy to the device. The lines from ``ProcessGroupGloo`` to ``sums`` belong to the two
-# boxes below.
+# CPU's backend, and need no copy to the device. The lines from ``ProcessGroupGloo`` to ``sums`` belong to the box
+# below.
 #
-# .. admonition:: Gloo in place of a library
+# .. admonition:: Gloo in place of a library, and two devices on one rank
 #    :collapsible: closed
 #
 #    While your library is not ready, gloo cannot simply take its place, because gloo takes tensors of the CPU and
-#    CUDA only. This program gets an error:
+#    CUDA only. A group with ``sim:gloo`` gets an error:
 #
 #    .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
 #       :part: gloo
@@ -44,9 +44,6 @@ print("rank 1 prints the same:", of_rank_1 == output)
 #    Gloo is the library of ``simccl``, although gloo refuses tensors of ``sim``: the host can read the memory of this
 #    device, so ``simccl`` passes it to gloo as tensors of the CPU. For hardware, do the same with copies in pinned
 #    memory.
-#
-# .. admonition:: Two devices in one group
-#    :collapsible: closed
 #
 #    At its end, the worker above uses two devices on each rank, and reduces a tensor on each, while a gate holds the
 #    communication of the first:
@@ -62,8 +59,8 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # ---------------------
 #
 # A library for an accelerator connects devices, and not processes. Without further information, a backend knows its
-# device only when the first tensor arrives, and must connect the ranks in the middle of the first call. So let
-# programs pass ``device_id=`` to ``init_process_group``. Your backend then learns of its device at one of these
+# device only when the first tensor arrives, and must connect the ranks in the middle of the first call. So ask your
+# users to pass ``device_id=`` to ``init_process_group``. Your backend then learns of its device at one of these
 # moments:
 #
 # - Right after the constructor: PyTorch tells the backend its device and calls ``eagerConnectSingleDevice`` if
@@ -105,9 +102,10 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # does not: it has the ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, and which starts a new
 # group.
 #
-# NCCL splits a group only with all of its ranks. So with ``device_id``, ``new_group`` for the same backend calls
-# the Python method ``perform_nocolor_split`` on the ranks outside of the new group. Your class needs this method if
-# ``supportsSplitting`` returns true, although ``Backend.hpp`` does not declare it. Unless your create function
+# Programs with ``device_id`` that call ``new_group`` themselves need one more method. NCCL splits a group only if all
+# ranks of the parent take part, so if the new group has the backend of the default group, PyTorch calls the Python
+# method ``perform_nocolor_split`` of that backend on the ranks outside of the new group. Your class needs this method
+# if ``supportsSplitting`` returns true, although ``Backend.hpp`` does not declare it. Unless your create function
 # splits the parent, the method must do nothing: :doc:`/tutorial/releases`.
 #
 # .. admonition:: ``connect`` with a prefix
@@ -126,7 +124,7 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # Streams for collectives and for messages
 # ----------------------------------------
 #
-# Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows. Within a
+# Once a mesh has its groups, a rank has calls of several groups open at a time. Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows. Within a
 # group, collectives share one stream, because the order of their calls is the same on all ranks.
 #
 # Messages need more streams, because PyTorch matches them by rank and tag, and a rank may receive in another order
@@ -134,7 +132,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # single stream on each rank, rank 0 would wait for a receive of tag 1, rank 1 would wait for a send of tag 2, and
 # neither wait would end.
 #
-# So ``simccl`` has a stream for each direction, peer and tag. The code calls the key of such a stream a *lane*:
+# So ``simccl`` has a stream for each direction, peer and tag. The code calls the key of such a stream a *lane*. Its
+# ``Kind`` says whether the rank sends or receives:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/lanes.hpp
 #    :part: lane
@@ -156,8 +155,8 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 #       :part: free-stream
 #
 # If your library has no tags, or its communicator must not run in several streams, let ``has_tags`` of the library
-# return false. Messages then have the collectives' lane, and tags other than 0 and receives from any rank are refused.
-# Both ranks must then use one order.
+# return false. Messages then run in the stream of the collectives, so both ranks must send and receive in one order.
+# Tags other than 0 and receives from any rank are then refused.
 #
 # The next worker sends the messages of the example, tag 1 and tag 2, in two ways: first the ranks begin both messages
 # before they wait, then they wait for each message before they begin the next:
@@ -174,23 +173,16 @@ launch(
 
 # %%
 # Because each tag has a stream, the result is right if the ranks wait at the end. If they wait for each message, as
-# ``dist.send`` and ``dist.recv`` do, the streams cannot help. After ``wait``, the caller's stream waits for the first
-# message, and the second message waits for the caller's stream, so nothing moves until the watchdog reports a
-# timeout. A program must therefore use one order of tags on both sides, or begin all messages before it waits.
+# ``dist.send`` and ``dist.recv`` do, the streams cannot help. On rank 0, the caller's stream then waits until tag 1 is
+# sent, and the send of tag 2 waits for the caller's stream. On rank 1, the receive of tag 1 waits in the same way for
+# that of tag 2, so nothing moves until the watchdog reports a timeout. A program must therefore use one order of tags on both sides, or begin all messages before it waits.
 #
 # ``batch_isend_irecv`` is the better tool, because its messages arrive as one call, as :doc:`five-steps` shows.
 # ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
 # among their collectives.
 #
-# .. admonition:: NCCL's backend
-#    :collapsible: closed
-#
-#    Without ``device_id``, the present ``nccl`` guesses its device: it takes ``LOCAL_RANK`` or, if that is not set, the
-#    global rank, each modulo the number of devices.
-#
-#    According to its header, the present ``nccl`` has one communicator for a group, and messages share one stream with
-#    asynchronous collectives. The documentation of ``isend`` says that NCCL's backend does not support tags, so both
-#    ranks must use one order.
+# A test with one group finds none of these failures. So test a mesh with ``device_id`` and without it, and messages
+# that the two ranks send and receive in different orders.
 #
 # .. admonition:: After this page you have decided
 #
