@@ -124,8 +124,9 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # Streams for collectives and for messages
 # ----------------------------------------
 #
-# Once a mesh has its groups, a rank has calls of several groups open at a time. Groups must not wait for each other, so each has streams of its own, as :doc:`order-and-abort` shows. Within a
-# group, collectives share one stream, because the order of their calls is the same on all ranks.
+# Once a mesh has its groups, a rank has calls of several groups open at a time. Groups must not wait for each other,
+# so each has streams of its own, as :doc:`order-and-abort` shows. Within a group, collectives share one stream,
+# because the order of their calls is the same on all ranks.
 #
 # Messages need more streams, because PyTorch matches them by rank and tag, and a rank may receive in another order
 # than its peer sends. For example, rank 0 sends tag 1 and then tag 2, while rank 1 receives tag 2 first. With a
@@ -175,7 +176,8 @@ launch(
 # Because each tag has a stream, the result is right if the ranks wait at the end. If they wait for each message, as
 # ``dist.send`` and ``dist.recv`` do, the streams cannot help. On rank 0, the caller's stream then waits until tag 1 is
 # sent, and the send of tag 2 waits for the caller's stream. On rank 1, the receive of tag 1 waits in the same way for
-# that of tag 2, so nothing moves until the watchdog reports a timeout. A program must therefore use one order of tags on both sides, or begin all messages before it waits.
+# that of tag 2, so nothing moves until the watchdog reports a timeout. A program must therefore use one order of tags
+# on both sides, or begin all messages before it waits.
 #
 # ``batch_isend_irecv`` is the better tool, because its messages arrive as one call, as :doc:`five-steps` shows.
 # ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
