@@ -14,12 +14,11 @@ From a zip file to passing checks
 
 Download :doc:`the project with the name acme <acme-accelerator.zip>`. It has the layout of
 :doc:`/tutorial/next-steps` and the backend of this part, ``simccl``, under the name ``acme``.
-
-The project serves devices that are new to PyTorch, and also those that PyTorch knows, such as CUDA.
+It serves devices that are new to PyTorch, and also those that PyTorch knows, such as CUDA.
 
 The project needs Linux, a C++20 compiler, and an environment with PyTorch. Its ``README.md`` begins with three
-commands, which install the tools, compile the simulated device and the backend, and run the checks. On two cores that
-others also used, the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, nothing is downloaded.
+commands, which install the tools, compile the simulated device and the backend, and run the checks. On two busy cores,
+the compilation took 3 to 8 minutes, and the checks 4. Apart from the tools, nothing is downloaded.
 
 Most of the project stays as it is. The table says what you change:
 
@@ -52,10 +51,12 @@ What to replace: the device and the library
 -------------------------------------------
 
 Two headers know the hardware: ``device.hpp`` names the runtime, and ``library.hpp`` calls the library. Both are in
-one folder, which the variable ``BUILD_FOR`` or its default in ``setup.py`` names.
+one folder, such as ``sim/`` or ``cuda/``. The build takes the folder that the environment variable ``BUILD_FOR`` or its
+default in ``setup.py`` names.
 
-PyTorch has classes for events, streams and guards that work with every registered device. So your ``device.hpp``
-differs from that of the simulation in the type, the name and the native stream:
+PyTorch's classes for events and streams work with every registered device, and so do those for *guards*, which make a
+device or a stream current for a block. So your ``device.hpp`` differs from that of the simulation only in the type,
+the name and the native stream:
 
 .. listing:: extension/stream_collectives/src/sim/device.hpp
    :part: device
@@ -68,7 +69,7 @@ differs from that of the simulation in the type, the name and the native stream:
    .. listing:: starter_accelerator/cuda/device.hpp
       :part: device
 
-Device and library meet in the handle of a stream: ``native`` in ``device.hpp`` gets it from
+Because your library does not know PyTorch's streams, ``native`` in ``device.hpp`` takes the handle of a stream from
 ``getStreamNativeHandle``, and casts it to the type that the library takes.
 
 PyTorch must know your device before a backend can use it. If your device is new to PyTorch, compare your runtime with
@@ -143,7 +144,7 @@ an id for all ranks, and a call enqueues on a stream and returns. Another thread
 communicator for errors and calls its ``abort``. If your library has functions like NCCL's, as RCCL has, most of the
 work is to rename them in the implementation for NCCL:
 
-.. admonition:: The communicator
+.. admonition:: The communicator, and its implementation for NCCL
    :collapsible: closed
 
    .. listing:: extension/frame/c10d_frame/include/streams/communicator.hpp
@@ -152,9 +153,6 @@ work is to rename them in the implementation for NCCL:
    ``streams/calls.hpp`` makes what the interface lacks: an all-to-all, a gather and a scatter are messages in one
    group. By default, a barrier is a sum of one byte; override ``barrier`` if your library has its own. The NCCL that
    comes with PyTorch 2.15 has functions for the first three, so add them to the interface if yours has them, too.
-
-.. admonition:: The implementation for NCCL
-   :collapsible: closed
 
    .. not-executed::
 
@@ -216,43 +214,41 @@ expects:
 The order of work
 -----------------
 
-Write ``library.hpp`` one function at a time, so that a bug lies in the function that you wrote last. The whole order
-is:
+Now that you know what to replace, write ``library.hpp`` one function at a time, so that a bug lies in the function that
+you wrote last. The whole order is:
 
 1. Let the checks of the project pass with ``sim``, and commit that.
-2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and let it compile. Methods that
-   are not yet yours can throw, because an error of the library ends the group and names the call.
-3. Write ``unique_id`` and the start. Keep to the deadline, because a missing rank must lead to an error. The ranks
-   share the id through the frame's rendezvous, so no rank reads that of an earlier group. :doc:`groups-and-meshes`
+2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and make it compile. Methods that
+   you have not written yet can throw, because an error of the library ends the group and names the call.
+3. Write ``unique_id``, and ``connect``, which starts the communicator. Keep to the deadline that it gets, because a
+   missing rank must lead to an error. The ranks share the id through the frame's rendezvous, so no rank reads the id
+   of an earlier group. :doc:`groups-and-meshes`
    says from where a communicator gets its device.
 4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. Its first five
    lines show whether the order of streams is right. The check of the lifetime of memory and those after it also need
    ``all_gather`` and ``broadcast``.
-5. Write ``async_error`` and ``abort``, and kill a rank. The watchdog asks for errors every 50 ms; if there is one, it
-   fails all open calls and aborts. Because the watchdog has a thread of its own, a mutex must guard the communicator,
-   as in the implementation for NCCL.
+5. Write ``async_error`` and ``abort``, and kill a rank to test them. The watchdog asks for errors every 50 ms; if
+   there is one, it fails all open calls and aborts. Because the watchdog has a thread of its own, a mutex must guard
+   the communicator, as in the implementation for NCCL.
 6. Write the other methods, and run the suite with your device: ``-k all_reduce``, then ``-k streams``, then all.
 7. Train: :doc:`training-on-a-device`.
 
-.. admonition:: A library that differs from NCCL
-   :collapsible: closed
+If your library differs from NCCL, you may have to do more:
 
-   If your library differs from NCCL, you may have to do more:
-
-   - The calls of your library have another shape: change ``streams/``. Copy that folder from the package into the
-     project, where the compiler looks first.
-   - Your library gives up by itself: pass it the timeout of each call, which ``group_start`` gets. This timeout is a
-     second longer than the watchdog's, because the error of the watchdog says more.
-   - Your library has no average: divide in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or
-     let ``can_reduce`` refuse it.
+- If its calls have another shape, change ``streams/``. Copy that folder from the package into the project, where the
+  compiler looks first.
+- If it gives up by itself, pass it the timeout of each call, which ``group_start`` gets. This timeout is a second
+  longer than the watchdog's, because the error of the watchdog says more.
+- If it has no average, divide in a kernel before the sum, as :doc:`/library/types-and-reductions` shows, or let
+  ``can_reduce`` refuse it.
 
 Checks for the first week
 -------------------------
 
-Begin with the device alone, then add the backend, and add one property at a time:
+A backend can be right only if its device is. So check the device alone first, in items 1 and 2, and then the backend,
+one property at a time:
 
-1. A program with two streams and an event is right, and so is a backward pass. No backend can be right before
-   that.
+1. A program with two streams and an event computes the right result, and so does a backward pass.
 2. Freed memory is used again only when the streams that were recorded for it have reached the point at which it was
    freed.
 3. A sum of two ranks is right when the input is late, and when another stream than the default one calls
@@ -297,12 +293,14 @@ launch("to_hardware/first_checks.py", ranks=2)
 # What a simulation cannot show
 # -----------------------------
 #
+# Hardware has properties that the simulated device lacks, so no check on it finds a bug in how you handle them:
+#
 # - **Order of memory.** All streams here share one mutex, so a task sees all that ended before it. On
 #   hardware, a kernel that shares memory with the host or with another device needs fences.
 # - **Concurrent kernels.** Each task here that can run gets a thread. On a device, communication takes compute units
-#   from the computation, and a kernel that waits for a peer keeps them. If two such kernels cannot run at the same
-#   time, groups wait for each other although their streams do not, so the deadlock of :doc:`order-and-abort` comes
-#   back. This is reasoning, and no sample shows it.
+#   from the computation, and a kernel that waits for a peer does not give them back. If two such kernels cannot run at
+#   the same time, groups wait for each other although their streams do not, so the deadlock of :doc:`order-and-abort`
+#   comes back. This is reasoning, and no sample shows it.
 # - **Registered memory.** A network card reads memory only after its registration, which takes time. NCCL
 #   has ``ncclCommRegister`` and ``ncclMemAlloc`` for it, and PyTorch's backend can register what the
 #   allocator gets. Freed memory must then be deregistered before the device takes it back.
@@ -312,15 +310,6 @@ launch("to_hardware/first_checks.py", ranks=2)
 #   hardware, one wrong kernel can make all later calls of the process fail, also those that would clean up.
 # - **Time.** A time line of this part shows an order. Only a measurement on the device tells whether overlap
 #   gains anything.
-#
-# .. admonition:: The last run on a GPU
-#    :collapsible: closed
-#
-#    The checks of streams in the suite of :doc:`/communicate/test-your-backend` last ran on a GPU, an NVIDIA H200, in
-#    November 2026, with PyTorch 2.11. They used gloo, because NCCL refuses two ranks on one GPU by default. They
-#    found that, with gloo, ``is_completed`` of a work on the GPU was true before the data had arrived, that a work
-#    which the program did not keep lost its data, and that an all-gather of CUDA tensors ended the process with
-#    ``SIGSEGV``. The checks of order, of late inputs and of futures passed.
 #
 # .. admonition:: After this page you have decided
 #
@@ -332,4 +321,5 @@ launch("to_hardware/first_checks.py", ranks=2)
 #
 # Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
 # check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices``
-# and ``completion`` broken, and failed each time.
+# and ``completion`` broken, and failed each time. The suite's checks of streams last ran on a GPU in November 2026, on
+# an NVIDIA H200 with gloo and PyTorch 2.11.
