@@ -12,8 +12,9 @@ collectives, so that you can decide what to implement first.
 Losses as on the CPU
 --------------------
 
-The worker trains twice in each way of the table below: on the accelerator and on the CPU. A way is a function whose
-first argument is the device. PyTorch chooses the backend by that device, so the same code runs on both:
+The worker trains in several ways, such as DDP and FSDP2, and in each of them twice: on the accelerator and on the CPU.
+A way is a function whose first argument is the device. PyTorch chooses the backend by that device, so the same code
+runs on both:
 
 .. admonition:: The code
    :collapsible: closed
@@ -86,8 +87,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #      - Streams and events from the module of the device, ``torch.sim.Stream`` here, ``ReduceOp.AVG``, and
 #        storages that can be resized, because it frees the parameters that it has gathered.
 #    * - HSDP
-#      - A mesh of two dimensions, so a group for each of them. The two ranks here have two copies of one
-#        shard, so nothing is gathered.
+#      - A group for each dimension of a mesh, because HSDP is FSDP2 on a mesh of two dimensions. The two ranks here
+#        have two copies of one shard, so nothing is gathered.
 #    * - tensor parallelism
 #      - Random numbers with a state of 16 bytes, a seed and an offset, if DTensor draws them.
 #    * - pipeline
@@ -104,8 +105,10 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # Autocast
 # --------
 #
-# To cast the inputs of an operation, autocast uses a dispatch key of the device. If nothing is registered for this
-# key, each operation fails under autocast. If only a fallthrough is registered, programs run, but nothing is cast.
+# Autocast, the last of these three, needs the most code. PyTorch looks up how to cast the inputs of an operation under
+# a dispatch key of the device, here ``AutocastPrivateUse1``. If nothing is registered for this key, each operation
+# fails under autocast. If only a fallthrough is registered, which passes the call on unchanged, programs run, but
+# nothing is cast.
 #
 # So register a rule for each operation that needs one. PyTorch has lists of the operations for each rule, which CUDA
 # uses, too, and a macro to register them for ``PrivateUse1``. Each of the first four macros below names a rule: cast
@@ -121,10 +124,10 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # torch.compile without generated kernels
 # ---------------------------------------
 #
-# The compiler has two parts. The first records the program as a graph and needs nothing of the device; the backend
-# ``aot_eager`` then runs the graph with the device's own kernels, as in ``compiled_ddp``. The second part,
-# *inductor*, generates kernels, so it needs a code generator for the device, which a module registers with
-# ``register_backend_for_device``.
+# The row ``compiled_ddp`` needed no code for the device, because the compiler has two parts. The first records the
+# program as a graph; the compiler's backend ``aot_eager`` then runs the graph with the device's own kernels. Only the
+# second part, *inductor*, generates kernels, so it needs a code generator for the device, which a module registers
+# with ``register_backend_for_device``.
 #
 # A Work that a program may never wait for
 # ----------------------------------------
@@ -150,14 +153,15 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 #
 # - Ask ``isStreamCapturing`` of the guard in each call, and keep a captured call from the watchdog. It has no timeout
 #   then.
-# - Query the events of earlier calls in the mode that concerns the own thread only
-#   (``cudaThreadExchangeStreamCaptureMode``).
+# - Before the watchdog queries the events of earlier calls, set its thread to a mode that ignores the captures of other
+#   threads (``cudaThreadExchangeStreamCaptureMode``).
 # - Keep the memory of captured calls as long as the graph, which uses the same addresses in each replay.
 #
 # Errors for what does not work
 # -----------------------------
 #
-# The next worker calls four features that need more than this device and this backend have:
+# What your device or backend lacks must end in an error, and not in a wrong loss. The next worker calls four features
+# that need more than this device and this backend have:
 #
 # .. listing:: gallery/accelerators/training_on_a_device/limits.py
 #    :part: features
@@ -177,15 +181,8 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
 # raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
 #
-# .. admonition:: NCCL's backend
-#    :collapsible: closed
-#
-#    NCCL's backend has what the last two features need: ``ProcessGroupNCCL.hpp`` overrides ``shrink``, and
-#    PyTorch has symmetric memory for CUDA. Some code of PyTorch also asks for CUDA by name, so it does less on
-#    another device: the hook of PowerSGD, for example, synchronizes the device only if CUDA is available.
-#
-#    NCCL's backend keeps captured calls from its watchdog since `pytorch#103503
-#    <https://github.com/pytorch/pytorch/pull/103503>`_.
+# So let the programs of your users decide what you implement first, let the rest fail with an error, and compare the
+# losses with those of the CPU after each step, because a wrong future or a missing average raises none.
 #
 # .. admonition:: After this page you have decided
 #
