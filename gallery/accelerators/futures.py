@@ -47,8 +47,8 @@ launch("futures/callbacks.py", ranks=2)
 
 # %%
 # The callback has run, and ``wait`` has returned, before the library moved a byte. Both have only queued tasks: the
-# multiplication in the stream of the callback, and a wait for that stream in the program's. Only ``item`` makes the
-# host wait for the number.
+# callback put the multiplication into its stream, and ``wait`` made the program's stream wait for that stream. Only
+# ``item`` makes the host wait for the number.
 #
 # Users of your backend notice two consequences. First, ``done`` of the future says nothing about the device;
 # ``is_completed`` of the work does. Second, a callback runs on the thread that attaches it, and blocks it. If the
@@ -102,26 +102,16 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # What a complete future cannot tell
 # ----------------------------------
 #
-# A future that is complete cannot get an error any more. What fails in the stream later is visible in the work, as
+# With its devices, a future orders streams, but it has a limit that your backend must make up for. A future that is
+# complete cannot get an error any more. What fails in the stream later is visible in the work, as
 # :doc:`order-and-abort` shows, and a program that waits only for the future learns of it at its next call. Because a
-# program may make no further call, the backend needs a watchdog, which warns and ends the group by itself.
+# program may make no further call, the backend needs a watchdog, a thread that warns and ends the group by itself.
 #
-# .. admonition:: ``getFutureResult``, and the future of a barrier
-#    :collapsible: closed
+# A future also orders nothing if its value has no tensor, because ``markCompleted`` then records no event. That is so
+# for the barrier of ``simccl``, after which a program must use ``wait`` of the work.
 #
-#    ``Work.hpp`` has a second function, ``getFutureResult``, for a future that tells how the work ended. You can leave
-#    it out, as ``simccl`` does: of the backends in PyTorch's headers only NCCL's have it, and no Python code of PyTorch
-#    calls it.
-#
-#    In ``simccl``, the future of a barrier has an empty list as its value, so it records no event and orders nothing.
-#    After a barrier, use ``wait`` of the work.
-#
-# .. admonition:: NCCL's backend
-#    :collapsible: closed
-#
-#    NCCL's futures behave in the same way. According to the docstring of ``Work.get_future``, ``fut.wait()`` "does not
-#    wait for the entire operation to complete on GPU", ``fut.done()`` says only "whether the operation has been
-#    enqueued", and a callback runs in a stream of its own.
+# So complete a future during the call, with its devices and under the stream of the communication. Then DDP reads the
+# right gradients, although it never waits for a work.
 #
 # .. admonition:: After this page you have decided
 #
@@ -129,4 +119,4 @@ launch("futures/devices_in_ddp.py", ranks=2)
 #    - how a program that waits only for futures learns of a late error;
 #    - which test compares the weights of all ranks after DDP, with the communication held.
 #
-# Not run here: NCCL's backend. The worker with ``lazy_bucket_allocation`` was run by hand.
+# Not run here: a communication hook without devices. The worker with ``lazy_bucket_allocation`` was run by hand.

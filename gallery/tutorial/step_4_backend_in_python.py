@@ -22,17 +22,19 @@ Because the operations below return when they are complete, their future has its
 The exchange
 ------------
 
-All ranks of the group use one store. To exchange tensors, a rank publishes the bytes of its tensor under
-a key of its own, waits for the keys of the others, up to the timeout of the group, and reads them. The
-number of the call is part of each key, so that no rank reads a tensor of an earlier call.
+This backend needs no network code, because all ranks of a group already share a store. To exchange tensors, a rank
+publishes the bytes of its tensor under a key of its own, waits for the keys of the others, up to the timeout of the
+group, and reads them. The number of the call is part of each key, so that no rank reads a tensor of an earlier call.
 
-Without cleanup, the store would grow with each call. So each rank deletes its key of the call before, as soon as it
-has read the keys of all ranks in this call: a rank publishes its tensor only after it has read everything of the call
-before. A second group on the same store needs new keys, as :doc:`/right/rendezvous` shows.
+Without cleanup, the store would grow with each call. So when a rank has read the keys of all ranks in one call, it
+deletes its own key of the call before. No rank needs that key any more, because each rank publishes its tensor only
+after it has read everything of the call before. A second group on the same store needs new keys, as
+:doc:`/right/rendezvous` shows.
 
 Two classes have the name ``Backend``. Derive yours from ``torch._C._distributed_c10d.Backend``, the base class of all
 backends, whose second name is ``torch.distributed._Backend``. By contrast, ``torch.distributed.Backend`` is a kind of
-string, which keeps the list of all backends and registers new ones.
+string, which keeps the list of all backends and registers new ones. The section on names explains the properties at
+the top of our class:
 
 .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: backend
@@ -188,8 +190,8 @@ if torch.__version__ >= "2.14":
 # sphinx_gallery_end_ignore
 
 # %%
-# The output shows the ``NotImplementedError`` of our ``allreduce``, because with PyTorch 2.14 and later, an exception
-# of the backend reaches the program with its own type. A method that the class does not override, such as ``reduce``,
+# The output shows the ``NotImplementedError`` of our ``allreduce``, because an exception of a backend in Python reaches
+# the program with its own type. A method that the class does not override, such as ``reduce``,
 # raises the same error as in C++.
 #
 # The line with ``all_gather`` ends with ``False``, the result of ``is_completed``, although ``wait`` has returned.
@@ -199,9 +201,9 @@ if torch.__version__ >= "2.14":
 # A Work without a result
 # -----------------------
 #
-# Always return a ``Work`` whose future has the tensors, because c10d uses the result of some operations
-# without a test. DDP crashes if ``allreduce`` returns a ``Work`` with an empty list, and a functional
-# collective crashes if it returns no ``Work`` at all:
+# Always return a ``Work`` whose future has the tensors, because c10d uses the result of some operations without a test.
+# DDP crashes if ``allreduce`` returns a ``Work`` with an empty list. A functional collective, which returns its result
+# as a new tensor, crashes if ``allreduce`` returns no ``Work`` at all:
 #
 # .. listing:: gallery/tutorial/step_4_backend_in_python/broken_work.py
 #    :part: cases
@@ -290,9 +292,8 @@ launch("step_4_backend_in_python/broken_work.py", ranks=1)
 #
 # .. diagram:: tutorial/step_4_backend_in_python/diagram
 #
-# The design of this backend costs much more. All data goes through the process of the store, and every rank
-# reads the tensors of all ranks. Because its operations block, ``DistributedDataParallel`` cannot compute
-# while it communicates. When your algorithm works, write it in C++, where the collectives have the same
-# names.
+# The design of this backend costs much more than the lock. All data goes through the process of the store, and
+# every rank reads the tensors of all ranks. Because its operations block, ``DistributedDataParallel`` cannot compute
+# while it communicates. When your algorithm works, write it in C++, where the collectives have the same names.
 #
 # Not run here: the level ``DETAIL`` without a reference to the backend.

@@ -42,8 +42,8 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
     dist.destroy_process_group()
 
 # %%
-# The name ``"dummy"`` alone is for all devices of the registration, here CPU and CUDA. In the last case
-# gloo ran the all-reduce, and left the ones, because the sum over one rank is the tensor itself.
+# The name ``"dummy"`` alone stands for all devices that the dummy was registered with, here CPU and CUDA. In the last
+# case gloo ran the all-reduce, and left the ones, because the sum over one rank is the tensor itself.
 #
 # .. admonition:: The warning of PyTorch 2.13
 #    :collapsible: closed
@@ -83,8 +83,8 @@ for backend in ["cpu:gloo,cuda:dummy", "cpu:dummy,cuda:fake", "cpu:fake,cuda:dum
 # In the last two lines, the first backend also gets the CUDA tensors that are meant for the second. To avoid this,
 # combine your backend with one of another type, such as gloo.
 #
-# A program that passes ``device_id`` gets an error instead, because PyTorch binds only the first of the two backends
-# to this device, but demands that both are bound alike:
+# A program that passes ``device_id`` gets an error instead. PyTorch binds the first backend to this device, does not
+# bind the second, and then finds that the two are not bound to the same device:
 
 try:
     start("cpu:dummy,cuda:fake", device_id=torch.device("cpu", 0))
@@ -156,4 +156,4 @@ launch("step_4_dispatch_by_device/cpu_gloo_cuda_dummy.py", ranks=2)
 
 # %%
 # ``[3.0, 3.0]`` can only come from gloo, because the dummy would leave zeros. To test a group with several backends,
-# choose such numbers, so that each result names the backend that ran.
+# choose numbers like these, whose result shows which backend ran.

@@ -67,8 +67,9 @@ assert future.wait()[0].data_ptr() == tensor.data_ptr()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``DistributedDataParallel`` waits for the future of each bucket's all-reduce and takes the gradients
-# from it, so it crashes if the future contains no tensor.
+# ``DistributedDataParallel`` collects gradients in *buckets* and all-reduces each of these as one tensor. It waits for
+# the future of each bucket's all-reduce and takes the gradients from it, so it crashes if the future contains no
+# tensor.
 #
 # A function that is attached with ``then`` runs when the future is complete:
 
@@ -106,8 +107,9 @@ except RuntimeError as error:
 # The end of the group
 # --------------------
 #
-# At the end, destroy every process group that you have initialized. ``destroy_process_group`` calls the
-# backend's ``shutdown``, in which a real backend closes its connections.
+# A backend can only clean up if the program tells it that the group is no longer needed. So at the end, destroy every
+# process group that you have initialized. ``destroy_process_group`` calls the backend's ``shutdown``, in which a real
+# backend closes its connections.
 
 dist.destroy_process_group()
 print("initialized:", dist.is_initialized())

@@ -4,7 +4,7 @@ Collectives that are not implemented
 
 A backend can begin with a few operations. This page shows how a program learns that one is missing, and
 how you read from the error which method to override next. It then names two methods that a
-backend should have, although no program calls them.
+backend needs although no program calls them.
 
 .. diagram:: tutorial/step_4_unimplemented_collective/diagram
 
@@ -85,11 +85,11 @@ dist.destroy_process_group()
 # The name of the backend
 # -----------------------
 #
-# Two methods that no program calls can be missing, too, because PyTorch itself calls them. The first is
-# ``getBackendName``. Each error about a missing method contains its result, and PyTorch's flight recorder, a record of
-# all operations, already calls it in ``init_process_group``. A backend without it fails there, with a message that asks
-# you to report a bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend
-# without a name, written in Python to keep it short:
+# A backend also needs two methods that only PyTorch itself calls. The first is ``getBackendName``, whose result stands
+# in each error about a missing method. PyTorch already calls it in ``init_process_group``, for its flight recorder,
+# which keeps a record of all operations. A backend without it fails there, with a message that asks you to report a
+# bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend without a name,
+# written in Python to keep it short:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :part: nameless
@@ -125,9 +125,9 @@ launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
 # -------------------
 #
 # The second method is called only in a debug mode. Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which
-# rank calls another collective than the others. PyTorch then puts a C++ object around the backend, which compares the
-# calls of all ranks with gloo. This object asks the backend for a sequence number, the count of its collectives. The
-# dummy has none, so its first collective fails:
+# rank calls another collective than the others. PyTorch then puts a C++ object around the backend. Before each
+# collective, this object asks the backend for a sequence number, the count of its collectives, and compares the calls
+# of all ranks through gloo. The dummy has none, so its first collective fails:
 
 dist.set_debug_level(dist.DebugLevel.DETAIL)
 try:
@@ -143,8 +143,8 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 # sphinx_gallery_end_ignore
 
 # %%
-# Override ``getSequenceNumberForGroup``, and return the number of collectives so far. In this mode,
-# PyTorch calls it before each collective. In Python, the method has another name:
+# Override ``getSequenceNumberForGroup``, and return the number of collectives so far. In Python, the method has another
+# name:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/sequence_numbers.py
 #    :part: numbered
