@@ -13,8 +13,8 @@ The default group and its backends
 ----------------------------------
 
 The groups of a mesh have the backends of the default group, so begin with these. A group can have a backend for each
-type of device, and PyTorch chooses by the tensor. In the next worker, the default group has gloo for the CPU beside
-``simccl``, and a second group has ``simccl`` only:
+type of device, and PyTorch chooses the one for the tensor's device. In the next worker, the default group has gloo for
+the CPU beside ``simccl``, and a second group has ``simccl`` only:
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
@@ -58,7 +58,8 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # When a group connects
 # ---------------------
 #
-# A library for an accelerator connects devices, and not processes. Without further information, a backend knows its
+# After choosing the backends, decide when yours connects the ranks. A library for an accelerator connects devices, and
+# not processes. Without further information, a backend knows its
 # device only when the first tensor arrives, and must connect the ranks in the middle of the first call. So ask your
 # users to pass ``device_id=`` to ``init_process_group``. Your backend then learns of its device at one of these
 # moments:

@@ -222,8 +222,7 @@ you wrote last. The whole order is:
    you have not written yet can throw, because an error of the library ends the group and names the call.
 3. Write ``unique_id``, and ``connect``, which starts the communicator. Keep to the deadline that it gets, because a
    missing rank must lead to an error. The ranks share the id through the frame's rendezvous, so no rank reads the id
-   of an earlier group. :doc:`groups-and-meshes`
-   says from where a communicator gets its device.
+   of an earlier group. :doc:`groups-and-meshes` says from where a communicator gets its device.
 4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. Its first five
    lines show whether the order of streams is right. The check of the lifetime of memory and those after it also need
    ``all_gather`` and ``broadcast``.

@@ -121,7 +121,7 @@ print("initialized:", dist.is_initialized())
 # Several ranks
 # -------------
 #
-# A distributed job has several ranks, each in a process of its own:
+# A single rank has nothing to send. A distributed job has several ranks, each in a process of its own:
 #
 # .. diagram:: tutorial/step_4_several_ranks/diagram
 #

@@ -127,7 +127,7 @@ launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
 # The second method is called only in a debug mode. Your users set ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` to find out which
 # rank calls another collective than the others. PyTorch then puts a C++ object around the backend. Before each
 # collective, this object asks the backend for a sequence number, the count of its collectives, and compares the calls
-# of all ranks through gloo. The dummy has none, so its first collective fails:
+# of all ranks through gloo. The dummy has no such number, so its first collective fails:
 
 dist.set_debug_level(dist.DebugLevel.DETAIL)
 try:
