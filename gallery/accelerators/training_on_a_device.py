@@ -146,7 +146,8 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 # Graphs and captured calls
 # -------------------------
 #
-# A program can capture what it puts into a stream as a graph, as ``torch.cuda.graph`` does, and replay it later.
+# To save the time of launches, a program can capture what it puts into a stream as a graph, as ``torch.cuda.graph``
+# does, and replay it later.
 # During a capture nothing runs, so no event that is recorded in it may be queried. In CUDA's default mode, a query of
 # *any* event by another thread ends the capture with an error. Your watchdog is such a thread, because it queries
 # events to notice timeouts, so it must not disturb a capture:
