@@ -17,24 +17,18 @@ as :doc:`/tutorial/step-2-expose-to-python` explains, it passes a ``DistributedB
 ``Types.hpp`` of c10d) and the options of the caller.
 
 ``DistributedBackendOptions`` contains the store, the rank, the size and the timeout of the group, its name, and the
-global ranks of its members. This page is about the store, because before they connect, ranks learn of each other only
-through it.
-
-.. admonition:: The create function
-   :collapsible: closed
-
-   In the create function of the frame, ``Own`` is the class of the backend's options. ``timeout_of_group`` decides
-   which of the two timeouts counts, and ``start`` makes the backend:
-
-   .. listing:: extension/frame/c10d_frame/include/frame/registration.hpp
-      :part: create
+global ranks of its members. This page is about the store, because until the ranks have connected, they can tell each
+other something only through it.
 
 A rank that is late
 -------------------
 
-With the store of ``torchrun``, ``init_process_group`` itself does not wait for the other ranks. By default, a rank
-waits only if the create function of its backend does, for example to exchange addresses. To see the difference, rank
-1 of the next program starts each group only when rank 0 has that group, or after 3 seconds:
+First decide whether a group can exist while a rank is still missing. With the store of ``torchrun``,
+``init_process_group`` itself does not wait for the other ranks. By default, a rank waits only if the create function
+of its backend does, for example to exchange addresses.
+
+The next program compares a backend that does not wait with one that does. Its rank 1 is late: it starts each group
+only when rank 0 has that group, or after 3 seconds:
 
 .. diagram:: right/rendezvous/late_rank
 
@@ -74,7 +68,8 @@ with open("rendezvous/create_function.csv") as table:
 # Bug: the same keys for every rendezvous
 # ---------------------------------------
 #
-# The simplest rendezvous has one key for each rank. Every rank writes its own key and reads the others:
+# To connect when the group is created, the ranks must first exchange addresses. The simplest rendezvous has one key
+# for each rank. Every rank writes its own key and reads the others:
 #
 # .. listing:: gallery/right/rendezvous/fixed_keys.py
 #    :part: fixed
@@ -103,9 +98,9 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 # counted one more than the rank that was missing.
 #
 # The fix is a random number, which each rank draws anew for each rendezvous, so no key of an earlier group contains
-# it. Rank 1 writes its number. Rank 0 answers with its own under a key that contains the number of rank 1, and all
-# further keys contain the number of rank 0. If rank 0 first answers an old number, this does no harm, because no rank
-# waits for it:
+# it. Rank 1 writes its number under a fixed key, where rank 0 finds it. Rank 0 answers with its own number under a key
+# that contains the number of rank 1, and all further keys contain the number of rank 0. Rank 0 may first find an old
+# number of rank 1 and answer it, which does no harm, because no rank waits for that answer:
 #
 # .. listing:: gallery/right/rendezvous/drawn_numbers.py
 #    :part: drawn
@@ -114,22 +109,31 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 
 # %%
 # Now rank 0 waits for the new text of rank 1. The frame does the same for any number of ranks. Instead of a key
-# for each rank, the ranks add lines to shared lists, so that one request reads what all of them have said:
-#
-# .. admonition:: The keys of a rendezvous
-#    :collapsible: closed
-#
-#    .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
-#       :part: keys-of-a-meeting
+# for each rank, the ranks add lines to shared lists, so that one request reads what all of them have said.
 #
 # Agreement
 # ---------
 #
-# So that no rank starts alone, the ranks agree in two rounds: in "came", whether all have arrived, and in
-# "made", whether each could make its transport. The constructor of the backend calls ``meet``, which runs both:
+# Even with the right addresses, a group can start on some ranks only, because another rank is missing or cannot
+# connect. So the ranks agree in two rounds: in "came", whether all have arrived, and in "made", whether each could
+# make its *transport*, the object that moves the bytes.
 #
-# .. admonition:: ``meet``
+# Each round ends with a verdict in the store: "ready", or why there is no group. Rank 0 checks which ranks have come,
+# and writes the verdict, so that the others ask for one key only. Each rank has a deadline of its own, however, and one
+# that came early may time out while rank 0 still waits. That rank then writes the verdict itself. The first verdict
+# counts, because the ``compareSet`` that writes it succeeds only once.
+#
+# In the frame, the constructor of the backend calls ``meet``, which runs both rounds with ``agree``:
+#
+# .. admonition:: The rendezvous of the frame
 #    :collapsible: closed
+#
+#    These are the keys of a rendezvous:
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/rendezvous.hpp
+#       :part: keys-of-a-meeting
+#
+#    ``meet`` uses these names:
 #
 #    .. list-table::
 #       :header-rows: 1
@@ -158,12 +162,7 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 #    If all ranks are ready, ``meet`` calls ``joined`` and returns the transport. Otherwise it raises a
 #    ``DistStoreError``.
 #
-# Rank 0 checks which ranks have come, and writes the verdict, so that the others ask for one key only. Each rank has a
-# deadline of its own, however, and one that came early may time out while rank 0 still waits. That rank then writes
-# the verdict itself. The first verdict counts, because the ``compareSet`` that writes it succeeds only once:
-#
-# .. admonition:: ``agree``
-#    :collapsible: closed
+#    ``agree`` runs one round:
 #
 #    .. list-table::
 #       :header-rows: 1
@@ -193,8 +192,9 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # A rank that is missing
 # ----------------------
 #
-# The next program attempts three times to create a group of three ranks, with a timeout of one second. First
-# rank 1 is missing. Then it arrives, but the others have given up. In the end all arrive:
+# The agreement must hold when a rank does not arrive, and when it arrives too late. So the next program attempts three
+# times to create a group of three ranks, with a timeout of one second. First rank 1 is missing. Then it arrives, but
+# the others have given up. In the end all arrive:
 #
 # .. admonition:: The three attempts
 #    :collapsible: closed
@@ -209,14 +209,16 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 
 # %%
 # In the first attempt, ranks 0 and 2 name the missing rank 1. In the second attempt, rank 1 names rank 0, which had
-# given up. The last attempt succeeds although the failed attempts leave keys in the store.
+# given up. So no rank starts alone. The last attempt succeeds although the failed attempts leave keys in the store,
+# because the ranks draw new numbers.
 #
 # Connect your library
 # --------------------
 #
-# Start your library in ``connect``, the method of your backend's options that makes the transport. All ranks run it
-# at the same time, between the two rounds. Its argument is a ``Place`` with the rank, the size, a deadline, the
-# process and the host of each rank, and keys that only this group uses.
+# Your library is all-or-nothing as well if it starts between the two rounds, where a rank that fails can still tell the
+# others. So start it in ``connect``, the method of your backend's options that makes the transport. All ranks run it
+# at the same time. Its argument is a ``Place`` with the rank, the size, a deadline, the process and the host of each
+# rank, and keys that only this group uses.
 #
 # To tell the other ranks how to connect, ``place.keys->publish(name, text)`` sets a key that the frame erases when
 # all have connected, and ``place.await(names)`` returns the values of other ranks' keys once they are set. If the
@@ -225,7 +227,7 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # If a rank cannot connect, for example because a network interface does not exist, throw an exception. The exception
 # ends ``await`` on the other ranks, and all ranks raise its text, but it cannot end a call of your library that waits
 # for the other ranks. So before such a call, let each rank check all that can fail, set a key, and await the keys of
-# all. ``mpich`` does so before it enters MPI:
+# all. ``mpich``, this site's backend for MPI, does so before it enters MPI:
 #
 # .. admonition:: All ranks set a key before MPI starts
 #    :collapsible: closed
@@ -244,15 +246,7 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # During a rendezvous a rank waits for others, but the other threads of its process must go on. The obvious way to wait
 # for another rank is ``get`` of the store, which waits until the key exists. With a ``TCPStore``, however, a ``get``
 # that waits blocks all other threads that use the same store object, such as a thread that creates another group. So
-# the frame uses a connection of its own, which all groups of the process share:
-#
-# .. admonition:: A connection of its own
-#    :collapsible: closed
-#
-#    ``within`` asks the server in a thread, and throws at the limit.
-#
-#    .. listing:: extension/frame/c10d_frame/include/frame/store_keys.hpp
-#       :part: store
+# the frame uses a connection of its own, which all groups of the process share.
 #
 # A rank must also stop waiting when another rank has reported a failure. But ``wait`` of the store ends only when
 # all keys exist or its timeout has passed, so the frame polls: it asks again and again.
@@ -260,9 +254,9 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # Bug: a wait that holds Python's lock
 # ------------------------------------
 #
-# PyTorch holds Python's global interpreter lock while it calls the create function, so a create function that waits
-# with the lock stops all other Python threads of the rank. To show that, the next create function waits in C until
-# another thread has written a byte:
+# Python's lock can block the other threads, too. PyTorch holds Python's global interpreter lock while it calls the
+# create function, so a create function that waits with the lock stops all other Python threads of the rank. To show
+# that, the next create function waits in C until another thread has written a byte:
 #
 # .. admonition:: A create function that waits
 #    :collapsible: closed
