@@ -23,7 +23,11 @@ listing, the first function is the condition, and the second returns the late ra
    :start-at: Until present(
    :end-before: const auto heads
 
-.. admonition:: ``Wait``
+If the condition holds, the coroutine goes on at once. Otherwise the coroutine is suspended, and its thread can
+advance another operation. Later, this thread or a different one asks the condition again, and resumes the coroutine
+as soon as the condition holds.
+
+.. admonition:: ``Wait`` and ``advance``
    :collapsible: closed
 
    ``co_await`` calls the three methods of ``Wait``, which ask the condition. C++ keeps a ``promise_type`` with each
@@ -33,12 +37,7 @@ listing, the first function is the condition, and the second returns the late ra
    .. listing:: extension/frame/c10d_frame/include/frame/steps.hpp
       :part: await
 
-If the condition holds, the coroutine goes on at once. Otherwise the coroutine is suspended, and its thread can
-advance another operation. Later, this thread or a different one asks the condition again, and resumes the coroutine
-as soon as the condition holds:
-
-.. admonition:: ``advance``
-   :collapsible: closed
+   ``advance`` asks the condition, and resumes the coroutine:
 
    .. listing:: extension/frame/c10d_frame/include/frame/steps.hpp
       :part: resume
@@ -49,13 +48,13 @@ needs no record of how far an operation has got. The frame can give up an operat
 Which thread drives
 -------------------
 
-A suspended coroutine goes on only if a thread asks its condition again. The thread that does so *drives* the group,
-and thereby calls the transport. Only one thread drives a group at a time, however many threads wait. Three rules
+A suspended coroutine goes on only if a thread asks its condition again. A thread that does so *drives* the group,
+and thereby calls the transport. Threads that drive take turns, so only one calls the transport at a time. Three rules
 say which thread does what:
 
-- A call that waits drives, if the transport cannot block.
-- One thread of each group, the *progress thread*, drives everything else.
-- Another thread of each group, the *callback thread*, runs the callbacks, in the order in which operations end.
+- If the transport cannot block, a thread of the program that waits for a result drives in the meantime.
+- Each group has a *progress thread*, which drives whenever no thread of the program does.
+- Each group has a *callback thread*, which runs the callbacks in the order in which operations end.
 
 The first rule is for speed, because handing an operation to another thread and back costs tens of microseconds. The
 rule is safe only if each call of the transport returns soon, as when it looks at shared memory.
@@ -108,8 +107,8 @@ from launcher import launch
 launch("asynchronous_work/who_drives.py", ranks=2)
 
 # %%
-# With ``can_block=False``, the progress thread sleeps through all ten calls, because the thread of the program
-# drives in its place.
+# With ``can_block=True``, the progress thread works for the calls. With ``can_block=False``, it sleeps through all ten,
+# because the thread of the program drives in its place.
 #
 # Bug: a thread for each operation
 # --------------------------------
@@ -173,25 +172,23 @@ show_table(["event", "rank 0", "rank 1", "rank 2"], rows)
 # When a future completes
 # -----------------------
 #
-# DDP needs the future of a work, and so do callbacks. PyTorch's class ``c10::ivalue::Future`` is final, so a backend
-# decides only when to call ``markCompleted`` or ``setError``. The first ``get_future`` of a work creates the future:
+# The callback in the time line belongs to a *future*, which says that the result is there. DDP takes its gradients from
+# such a future. PyTorch's class ``c10::ivalue::Future`` is final, so a backend decides only when to call
+# ``markCompleted`` or ``setError``. In the frame, the first ``get_future`` of a work creates the future. When the
+# operation has ended, the callback thread completes it. There, a callback may take any time, because it delays no
+# operation.
 #
-# .. admonition:: ``getFuture``
+# .. admonition:: ``getFuture``, and the thread for callbacks
 #    :collapsible: closed
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
 #       :part: one-future
 #
-# Callbacks may take any time, so a thread of their own runs them:
-#
-# .. admonition:: The thread for callbacks
-#    :collapsible: closed
-#
 #    .. listing:: extension/frame/c10d_frame/include/frame/progress.hpp
 #       :part: callbacks
 #
-# A callback that waits for what its own thread must do hangs, because ``Future.wait`` has no timeout. For
-# example, a callback on the callback thread must not wait for another one, which runs only after it has returned.
+# A callback hangs if it waits for something that its own thread must do, because ``Future.wait`` has no timeout. For
+# example, a callback on the callback thread must not wait for another callback, which this thread runs only afterwards.
 #
 # .. admonition:: For reference: what a callback can wait for
 #    :collapsible: closed
@@ -239,14 +236,15 @@ launch("asynchronous_work/early_future.py", ranks=2)
 
 # %%
 # With the early future, the callback reads only the numbers of rank 0. There is no error, and a test without
-# callbacks passes. The fix is an order: first the data, then the end of the operation, then the callbacks.
-# The data includes the copy of a result into a tensor that is not contiguous.
+# callbacks passes. The fix is an order: first the backend writes the data, then it ends the operation, then it runs the
+# callbacks. To write the data also means to copy a result into a tensor that is not contiguous.
 #
 # Lifetime of works and tensors
 # -----------------------------
 #
-# An operation keeps its tensors until it ends, and the group keeps the operation. So a program need not hold on to
-# works or tensors, and may destroy the group while collectives run:
+# With ``async_op=True``, a program may drop its tensors and works before the operation is done. So an operation keeps
+# its tensors until it ends, and the group keeps the operation. A program may even destroy the group while collectives
+# run:
 #
 # .. listing:: gallery/right/asynchronous_work/works_of_a_group.py
 #    :part: outlives
@@ -269,10 +267,10 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 # When Python ends
 # ----------------
 #
-# A program may end without ``destroy_process_group`` while threads of the backend still hold tensors. To let go of a
-# tensor that Python knows, a thread asks for the global interpreter lock. Before Python 3.14, an interpreter that
-# exits ends such a thread in the middle of C++, and the process ends with ``SIGABRT``. So end the threads earlier, in
-# a function that you register with ``atexit``:
+# The tensors can outlive Python, too. A program may end without ``destroy_process_group`` while threads of the backend
+# still hold tensors. To let go of a tensor that Python knows, a thread asks for the global interpreter lock. Before
+# Python 3.14, an interpreter that exits ends such a thread in the middle of C++, and the process ends with ``SIGABRT``.
+# So end the threads earlier, in a function that you register with ``atexit``:
 #
 # .. admonition:: ``PythonExit``
 #    :collapsible: closed

@@ -273,6 +273,15 @@ run_program("rendezvous/wait_with_the_lock.py")
 # With the lock, the other thread cannot write its byte in time. The fix is a ``pybind11::gil_scoped_release`` before
 # the wait, which releases the lock until the create function returns. Until then, the function must not use Python.
 #
+# .. admonition:: The create function
+#    :collapsible: closed
+#
+#    In the create function of the frame, ``Own`` is the class of the backend's options. ``timeout_of_group`` decides
+#    which of the two timeouts counts, and ``start`` makes the backend:
+#
+#    .. listing:: extension/frame/c10d_frame/include/frame/registration.hpp
+#       :part: create
+#
 # Exercise
 # --------
 #
