@@ -7,9 +7,9 @@ error, and a dead rank leaves the others waiting. The backend of this page, ``st
 for a dead rank at the deadline. It runs every operation of ``torch.distributed`` for dense CPU tensors, and works
 between hosts.
 
-Everything around the data is hard, because a rank waits for others: asynchronous calls, futures, deadlines, dead
-ranks. Because this is the same for every library, it is written once, in the *frame*: headers that pip installs as
-the package ``c10d-frame``.
+Everything around the data is hard, because a rank waits for others: asynchronous calls, futures, deadlines, dead ranks.
+This work is the same for every library, so it is done once, in the *frame*: headers that pip installs as the package
+``c10d-frame``.
 
 What remains is the *transport*, which moves bytes from rank to rank. So that it runs anywhere, the transport on this
 page uses the store of ``init_process_group``. It is slow, because every byte passes through one server, but you can
@@ -20,6 +20,8 @@ replace its functions one at a time. This backend has about :count:`lines-of-sto
 
 What the frame does, and what you write
 ---------------------------------------
+
+The table shows what is left for you to decide when you build on the frame:
 
 .. list-table::
    :header-rows: 1
@@ -103,7 +105,7 @@ output:
         - none
         - one
 
-These names occur in all listings:
+The listings use these names:
 
 .. list-table::
    :header-rows: 1
@@ -111,7 +113,7 @@ These names occur in all listings:
    * - name
      - what it is
    * - ``Note``
-     - which call this is, in numbers that are the same on all ranks: operation, dtype, reduction, size, root or tag
+     - describes a call, in numbers that are the same on all ranks: operation, dtype, reduction, size, root or tag
    * - ``Bytes``
      - a piece of memory that another object owns; ``Pieces`` are several, often one for each rank
    * - ``Blob``
@@ -128,9 +130,9 @@ These names occur in all listings:
 One method for all collectives
 ------------------------------
 
-To implement the collectives, you need one method, ``exchange``: each rank publishes bytes and reads
-those of one rank, of all (``kEveryone``) or of none (``kNobody``). A broadcast reads the bytes of one rank; a
-reduction reads those of all ranks and combines them:
+A transport need not know all collectives, because the frame makes each of them from one method, ``exchange``. In an
+exchange, each rank publishes bytes and reads those of one rank, of all (``kEveryone``) or of none (``kNobody``). A
+broadcast reads the bytes of one rank; a reduction reads those of all ranks and combines them:
 
 .. listing:: extension/frame/c10d_frame/include/frame/transport.hpp
    :part: collective
@@ -144,9 +146,9 @@ its line in a list, so that a rank that reads all lines also finds all bytes and
 notes of all ranks, even if it needs no data from them. If two notes differ, for example in the dtype, every rank
 fails for the same stated reason.
 
-In the listing, ``round`` begins all keys of this call. ``write`` cuts the bytes into pieces of 4 MiB, because a
-``TCPStore`` accepts at most 8 MiB for a value, and returns their keys. ``reader()`` is the rank that reads the
-bytes, or "all", and ``head`` the note and the sizes:
+In the listing, all keys of this call begin with ``round``. ``write`` cuts the bytes into pieces of 4 MiB, because a
+``TCPStore`` accepts at most 8 MiB for a value, and returns their keys. ``reader()`` is the rank that reads the bytes,
+or "all". ``head`` packs the note and the sizes into bytes:
 
 .. listing:: extension/frame/c10d_frame/include/store/store_transport.hpp
    :part: exchange
@@ -185,17 +187,17 @@ run_program("smallest_backend/erased_keys.py")
 
 # %%
 # With ``read_and_erase``, only the first reader gets the value; with ``read_and_keep``, all ranks do. ``exchange``
-# works like ``read_and_keep``, but needs no further key, because the notes that it compares also say that all ranks
-# have begun. So in each call, a rank erases its keys of the call before.
+# works like ``read_and_keep``, but needs no further key: when a rank has read the notes of all ranks, it knows that all
+# have begun. So in each call, a rank then erases its keys of the call before.
 #
 # Messages
 # --------
 #
-# The other two methods, ``send`` and ``receive``, use the store, too. So that messages do not mix, the key of a message
-# contains the sender, the receiver and a number that counts the messages of the sender. Each rank has a list in the
-# store, its *mail*. The sender adds the number and the tag of the message to the mail of the receiver. When the
-# receiver has read the data, it adds the number to the mail of the sender, so the sender learns that the message has
-# arrived:
+# An exchange needs all ranks, but a message only two, so the transport has two more methods: ``send`` and ``receive``.
+# So that messages do not mix, the key of a message contains the sender, the receiver and a number that counts the
+# messages of the sender. Each rank has a list in the store, its *mail*. The sender adds the number and the tag of the
+# message to the mail of the receiver. When the receiver has read the data, it adds the number to the mail of the
+# sender, so the sender learns that the message has arrived:
 #
 # .. diagram:: right/smallest_backend/message
 #
@@ -211,8 +213,8 @@ run_program("smallest_backend/erased_keys.py")
 # First results
 # -------------
 #
-# Besides the frame and the packaging, the backend is ``store_transport.hpp`` and these lines, which name
-# it, add an option and register it:
+# To run the transport, PyTorch must know the backend. Besides the frame and the packaging, the backend is
+# ``store_transport.hpp`` and these lines, which name it, add an option and register it:
 #
 # .. admonition:: ``registration.cpp``
 #    :collapsible: closed
@@ -251,10 +253,10 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 # Rank 0 has ``[3, 9]`` from rank 3, which the other ``torchrun`` started, so the ranks of both commands are in one
 # group.
 #
-# The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`, and no check
-# of :doc:`/communicate/test-your-backend` fails for it.
-# :doc:`/tutorial/next-steps` has a project that begins with this transport under a name of yours, so
-# you can replace its methods and stay correct.
+# The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`. That page also
+# shows the errors that the first paragraph promises, for calls that differ and for ranks that are gone. No check of
+# :doc:`/communicate/test-your-backend` fails for this transport, and :doc:`/tutorial/next-steps` has a project that
+# begins with it under a name of yours, so you can replace its methods and stay correct.
 #
 # Exercise
 # --------

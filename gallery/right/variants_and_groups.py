@@ -52,21 +52,21 @@ The transport does not see the difference:
    :doc:`/tutorial/every-operation` lists which Python function calls which of them.
 
 The transport needs one piece of the output for each rank. So the methods ``allgather`` and ``_allgather_base`` differ
-only in how they cut the output into pieces:
+only in how they get these pieces. Their listing uses these names:
 
 .. list-table::
    :header-rows: 1
 
    * - name
      - what it is
-   * - ``begin``
-     - makes the ``Arguments`` of a call of this kind, with the timeout that counts
+   * - ``run``
+     - makes the ``Arguments`` of a call of this kind, lets the function fill them, and submits the call
    * - ``single``
      - returns the only element of a list, and refuses any other list
    * - ``outputs``, ``pieces``
      - return one piece for each rank, all as large as ``in``: from a list of tensors, or cut from one tensor
-   * - ``run``
-     - completes the note with the size and the root (-1: none), and submits the call
+   * - ``set_size``
+     - writes the size into the note, which all ranks compare
 
 .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: all-gathers
@@ -75,8 +75,8 @@ A *coalesced* method gets several tensors and returns one ``Work``. In Python, `
 calls of ``all_reduce``, ``all_gather_single`` or ``reduce_scatter_single`` into one such call. The frame runs one
 operation for each tensor, and the work is complete when the last one ends.
 
-An error in the middle would leave the other ranks waiting, so ``together`` checks all tensors before the first
-operation begins:
+If one rank found a wrong tensor after it had begun some of these operations, the other ranks would wait for the rest.
+So ``together`` checks all tensors before the first operation begins:
 
 .. listing:: extension/frame/c10d_frame/include/frame/backend.hpp
    :part: coalesced
@@ -92,15 +92,15 @@ from launcher import launch
 launch("variants_and_groups/variants.py", ranks=2)
 
 # %%
-# The coalesced call runs two all-gathers, one for each position, so each of its results contains one number
-# of each rank.
+# The list and the one tensor have the same numbers in the same order. The coalesced call runs two all-gathers, one for
+# each position, so each of its results contains one number of each rank.
 #
 # Ranks of the group and of the world
 # -----------------------------------
 #
-# A transport knows only the ranks of its own group. In Python, the arguments ``src`` and ``dst`` are ranks of the
-# world, and PyTorch converts them before it fills in ``opts.rootRank``; ``group_src`` and ``group_dst`` are ranks of
-# the group.
+# A transport knows only the ranks of its own group, but a program mostly uses those of the *world*, the group of all
+# ranks. In Python, the arguments ``src`` and ``dst`` are ranks of the world, and PyTorch converts them before it fills
+# in ``opts.rootRank``; ``group_src`` and ``group_dst`` are ranks of the group.
 #
 # In the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. First one and then the other scatters
 # numbers that name sender and receiver by their ranks in the world, such as 102 from rank 1 to rank 2. Then both call
@@ -155,9 +155,10 @@ launch("variants_and_groups/split.py", ranks=3)
 # Tags and sources
 # ----------------
 #
-# A message is received by the first receive that waits for its sender and its tag. So a later message can overtake an
-# earlier one with another tag, while those of one sender with the same tag stay in order. ``recvAnysource``, which
-# ``dist.recv`` without ``src`` calls, accepts any sender, and the work returns the sender from ``sourceRank``:
+# With tags, a program says which message a receive is for. The first receive that waits for the sender and the tag of a
+# message gets it. So a later message can overtake an earlier one with another tag, while messages of one sender with
+# the same tag stay in order. ``recvAnysource``, which ``dist.recv`` without ``src`` calls, accepts any sender, and the
+# work returns the sender from ``sourceRank``:
 #
 # .. listing:: gallery/right/variants_and_groups/messages.py
 #    :part: messages
@@ -174,9 +175,9 @@ launch("variants_and_groups/messages.py", ranks=3)
 # Bug: waiting for the send before the receive
 # --------------------------------------------
 #
-# Each rank passes a number to its right neighbour, and gets one from its left neighbour. The first
-# function waits for each message before the next one starts, as ``dist.send`` followed by ``dist.recv``
-# does:
+# A program can hang if a send ends only when its message has been received. In the next program, each rank passes a
+# number to its right neighbour, and gets one from its left neighbour. The first function waits for each message before
+# the next one starts, as ``dist.send`` followed by ``dist.recv`` does:
 #
 # .. listing:: gallery/right/variants_and_groups/wait_for_each_message.py
 #    :part: mistake
