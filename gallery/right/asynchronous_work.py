@@ -23,9 +23,9 @@ listing, the first function is the condition, and the second returns the late ra
    :start-at: Until present(
    :end-before: const auto heads
 
-If the condition holds, the coroutine goes on at once. Otherwise the coroutine is suspended, and its thread can
-advance another operation. Later, this thread or a different one asks the condition again, and resumes the coroutine
-as soon as the condition holds.
+If the condition holds, the coroutine goes on at once. Otherwise the coroutine is suspended, and its thread can advance
+another operation. Later, this thread or a different one asks the condition again, and resumes the coroutine as soon as
+the condition holds.
 
 .. admonition:: ``Wait`` and ``advance``
    :collapsible: closed
@@ -48,9 +48,9 @@ needs no record of how far an operation has got. The frame can give up an operat
 Which thread drives
 -------------------
 
-A suspended coroutine goes on only if a thread asks its condition again. A thread that does so *drives* the group,
-and thereby calls the transport. Threads that drive take turns, so only one calls the transport at a time. Three rules
-say which thread does what:
+A suspended coroutine goes on only if a thread asks its condition again. A thread that does so *drives* the group, and
+thereby calls the transport. Threads that drive take turns, so only one calls the transport at a time. Three rules say
+which thread does what:
 
 - If the transport cannot block, a thread of the program that waits for a result drives in the meantime.
 - Each group has a *progress thread*, which drives whenever no thread of the program does.
@@ -113,10 +113,10 @@ launch("asynchronous_work/who_drives.py", ranks=2)
 # Bug: a thread for each operation
 # --------------------------------
 #
-# Collectives of a group are matched by their order, so all ranks must start them in the order of the calls.
-# A backend that gives each operation a thread of its own loses this order, because the operating system
-# decides which thread runs first. The next worker models the bug and its fix with ``store``. In place of the
-# operating system, it lets the second thread of rank 1 run first:
+# It seems simpler to give each operation a thread of its own. But collectives of a group are matched by their order, so
+# all ranks must start them in the order of the calls. Threads lose this order, because the operating system decides
+# which of them runs first. The next worker models the bug and its fix with ``store``. In place of the operating system,
+# it lets the second thread of rank 1 run first:
 #
 # .. listing:: gallery/right/asynchronous_work/thread_for_each_work.py
 #    :part: orders

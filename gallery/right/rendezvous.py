@@ -24,11 +24,11 @@ A rank that is late
 -------------------
 
 First decide whether a group can exist while a rank is still missing. With the store of ``torchrun``,
-``init_process_group`` itself does not wait for the other ranks. By default, a rank waits only if the create function
-of its backend does, for example to exchange addresses.
+``init_process_group`` itself does not wait for the other ranks. By default, a rank waits only if the create function of
+its backend does, for example to exchange addresses.
 
-The next program compares a backend that does not wait with one that does. Its rank 1 is late: it starts each group
-only when rank 0 has that group, or after 3 seconds:
+The next program compares a backend that does not wait with one that does. Its rank 1 is late: it starts each group only
+when rank 0 has that group, or after 3 seconds:
 
 .. diagram:: right/rendezvous/late_rank
 
@@ -68,8 +68,8 @@ with open("rendezvous/create_function.csv") as table:
 # Bug: the same keys for every rendezvous
 # ---------------------------------------
 #
-# To connect when the group is created, the ranks must first exchange addresses. The simplest rendezvous has one key
-# for each rank. Every rank writes its own key and reads the others:
+# To connect when the group is created, the ranks must first exchange addresses. The simplest rendezvous has one key for
+# each rank. Every rank writes its own key and reads the others:
 #
 # .. listing:: gallery/right/rendezvous/fixed_keys.py
 #    :part: fixed
@@ -97,10 +97,10 @@ launch("rendezvous/fixed_keys.py", ranks=2)
 # Counting the groups with ``add`` of the store is not enough: after a failed rendezvous, the ranks that arrived have
 # counted one more than the rank that was missing.
 #
-# The fix is a random number, which each rank draws anew for each rendezvous, so no key of an earlier group contains
-# it. Rank 1 writes its number under a fixed key, where rank 0 finds it. Rank 0 answers with its own number under a key
-# that contains the number of rank 1, and all further keys contain the number of rank 0. Rank 0 may first find an old
-# number of rank 1 and answer it, which does no harm, because no rank waits for that answer:
+# The fix is a random number, which each rank draws anew for each rendezvous, so no key of an earlier group contains it.
+# Rank 1 writes its number under a fixed key, where rank 0 finds it. Rank 0 answers with its own number under a key that
+# contains the number of rank 1, and all further keys contain the number of rank 0. Rank 0 may first find an old number
+# of rank 1 and answer it, which does no harm, because no rank waits for that answer:
 #
 # .. listing:: gallery/right/rendezvous/drawn_numbers.py
 #    :part: drawn
@@ -115,8 +115,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # ---------
 #
 # Even with the right addresses, a group can start on some ranks only, because another rank is missing or cannot
-# connect. So the ranks agree in two rounds: in "came", whether all have arrived, and in "made", whether each could
-# make its *transport*, the object that moves the bytes.
+# connect. So the ranks agree in two rounds: in "came", whether all have arrived, and in "made", whether each could make
+# its *transport*, the object that moves the bytes.
 #
 # Each round ends with a verdict in the store: "ready", or why there is no group. Rank 0 checks which ranks have come,
 # and writes the verdict, so that the others ask for one key only. Each rank has a deadline of its own, however, and one
@@ -216,9 +216,9 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # --------------------
 #
 # Your library is all-or-nothing as well if it starts between the two rounds, where a rank that fails can still tell the
-# others. So start it in ``connect``, the method of your backend's options that makes the transport. All ranks run it
-# at the same time. Its argument is a ``Place`` with the rank, the size, a deadline, the process and the host of each
-# rank, and keys that only this group uses.
+# others. So start it in ``connect``, the method of your backend's options that makes the transport. All ranks run it at
+# the same time. Its argument is a ``Place`` with the rank, the size, a deadline, the process and the host of each rank,
+# and keys that only this group uses.
 #
 # To tell the other ranks how to connect, ``place.keys->publish(name, text)`` sets a key that the frame erases when
 # all have connected, and ``place.await(names)`` returns the values of other ranks' keys once they are set. If the

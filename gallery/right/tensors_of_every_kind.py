@@ -13,10 +13,10 @@ The class ``Arguments`` turns the tensors of a call into pieces of bytes, and co
 Checking the arguments
 ----------------------
 
-A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks all arguments
-before the operation gets its number and before the transport is called. The error is a ``ValueError``, and
-the group remains usable: the other ranks wait until this one repeats the call with correct arguments, or until their
-deadline, which ends the group.
+A wrong argument is the error of one rank, and should not harm the others. So ``Arguments`` checks all arguments before
+the frame gives the operation its number and calls the transport. The error is a ``ValueError``, and the group remains
+usable: the other ranks wait until this one repeats the call with correct arguments, or until their deadline, which ends
+the group.
 
 All tensors of a call must be on the CPU and have one dtype, a list must have one tensor for each rank, and only an
 all-reduce with ``SUM`` may have sparse tensors. An output must not overlap another output, or itself, as
@@ -25,8 +25,8 @@ all-reduce with ``SUM`` may have sparse tensors. An output must not overlap anot
 Which dtype has which reduction
 -------------------------------
 
-A ``ReduceOp`` is an argument, too. It has nine operations, and no dtype has all of them, so the constructor of a
-reduction tests each pair with this function:
+A ``ReduceOp`` is an argument, too. It has nine operations, and no dtype has all of them. So when a call reduces, the
+frame first tests its pair of dtype and operation with this function:
 
 .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
    :part: defined
@@ -74,8 +74,9 @@ dist.destroy_process_group()
 # Bug: reading the memory instead of the tensor
 # ---------------------------------------------
 #
-# It is tempting to take ``data_ptr`` and the number of elements, which is wrong if the elements are not next
-# to each other, or in another order. The function below has this bug, in Python:
+# Even if all arguments are correct, the elements of a tensor may lie in memory in another order, or with gaps. It is
+# tempting to take ``data_ptr`` and the number of elements, which is then wrong. The function below has this bug, in
+# Python:
 #
 # .. listing:: gallery/right/tensors_of_every_kind/memory_of_a_tensor.py
 #    :part: mistake
@@ -107,12 +108,11 @@ assert output[0] == output[1]
 # is transposed, the ranks add elements that do not belong together, which gives 5 in place of 6 and 4. In place of
 # the first column, 1 and 3, the bug doubles 1 and 2, although the 2 is in the second column.
 #
-# If elements of an output overlap, there is no place for all results, so the call is an error; as an input,
-# such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they
-# call.
-#
 # The fix is a copy, because a transport can fill only contiguous memory. The method ``output`` checks a tensor and
 # returns a piece for the transport: the tensor's own memory, or a copy if the elements are not there in order.
+#
+# A copy does not help if elements of an output overlap: there is no place for all results, so the call is an error. As
+# an input, such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they call.
 #
 # .. admonition:: ``output``
 #    :collapsible: closed
@@ -144,7 +144,8 @@ assert output[0] == output[1]
 #    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: output
 #
-# After the last step, and before the operation counts as ended, ``finish`` writes the copy back:
+# When the transport has filled the copy, and before the operation counts as ended, ``finish`` copies the result into
+# the tensor:
 #
 # .. not-executed::
 #    :partly:
@@ -154,11 +155,11 @@ assert output[0] == output[1]
 #    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: finish
 #
-# Programs that serve a model call collectives in ``torch.inference_mode``, and a tensor that was made in this mode
-# refuses in-place operations outside of it. Each thread has a mode of its own, so ``copy_`` in a thread of the
-# backend fails with ``Inplace update to inference tensor outside InferenceMode is not allowed``. The frame therefore
-# writes results under ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy
-# from autograd.
+# Any thread may run ``finish``, which matters for programs that serve a model. They call collectives in
+# ``torch.inference_mode``, and a tensor that was made in this mode refuses in-place operations outside of it. Because
+# each thread has a mode of its own, ``copy_`` in a thread of the backend fails with ``Inplace update to inference
+# tensor outside InferenceMode is not allowed``. The frame therefore writes results under
+# ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
 #
 # Exercise
 # --------
@@ -182,8 +183,8 @@ assert output[0] == output[1]
 output = launch("tensors_of_every_kind/wrong_layouts.py", ranks=2)
 
 # %%
-# ``all_reduce_of_copy`` reduces ``tensor.contiguous()``. Its sums are right, but nothing copies them back
-# into the tensor of rank 0.
+# Only the all-reduce of ``store`` is right for every layout. ``all_reduce_of_copy`` reduces ``tensor.contiguous()``.
+# Its sums are right, but nothing copies them back into the tensor of rank 0.
 #
 # .. admonition:: After this page you have decided
 #

@@ -2,18 +2,18 @@
 Timeouts and dead ranks
 =======================
 
-A rank may arrive late, die or leave the group while other ranks wait for it. Without a deadline, the job then hangs
-until its user ends it, and no log says which rank was missing. This page ends each of these waits with an error that
-names the operation and the rank at fault.
+A rank may arrive late, die or leave the group while other ranks wait for it. Without a *deadline*, the time at which a
+wait must end, the job then hangs until its user ends it, and no log says which rank was missing. This page ends each of
+these waits with an error that names the operation and the rank at fault.
 
 .. diagram:: right/timeouts_and_dead_ranks/diagram
 
 Three timeouts
 --------------
 
-A program can set a timeout for a group, for a call, or for a wait. The group's timeout is an argument of
-``init_process_group`` and ``new_group``. The call's timeout is the member ``timeout`` in the options of the
-collective, and takes precedence over the group's.
+A backend must know how long a rank may wait. A program can set a timeout for a group, for a call, or for a wait. The
+group's timeout is an argument of ``init_process_group`` and ``new_group``. The call's timeout is the member ``timeout``
+in the options of the collective, and takes precedence over the group's.
 
 The third timeout is the argument of ``wait``. PyTorch's header ``Work.hpp`` does not say what happens to the
 operation after this timeout. In the frame, only the ``wait`` ends, and the operation goes on.
@@ -28,8 +28,7 @@ counts. In the frame, the timeout in the options takes precedence; in PyTorch's 
       :part: timeouts
 
    If the options have the default of 30 minutes, ``kBackendDefaultTimeout``, the argument counts, because the frame
-   cannot tell it from no timeout. In PyTorch's NCCL, even the default of the argument replaces the timeout in the
-   options.
+   cannot tell this default from no timeout.
 
    Since PyTorch 2.14, ``torch.distributed.set_timeout`` changes the group's timeout through ``setTimeout`` of the
    backend, which the frame overrides, because the base class only warns.
@@ -76,21 +75,21 @@ from launcher import launch, run_program
 output = launch("timeouts_and_dead_ranks/three_timeouts.py", ranks=2)
 
 # %%
-# After the timeout of the group or of a call, the group has failed on both ranks: rank 1 calls later, and its error
-# has the reason of rank 0. After the timeout of ``wait`` or of a message, only one ``wait`` has given up, and a
-# second ``wait`` returns.
+# After the timeout of the group or of a call (cases 1 to 3), the group has failed on both ranks: rank 1 calls later,
+# and its error has the reason of rank 0. After the timeout of ``wait`` or of a message (cases 4 and 5), only one
+# ``wait`` has given up, and a second ``wait`` returns.
 #
 # Bug: a timeout that starts again
 # --------------------------------
 #
-# A waiting thread often wakes before it has what it waits for, for example because a message of another
-# operation has arrived. If each sleep gets the whole timeout, the wait lasts as long as such events go on:
+# A wait can easily last longer than its timeout, because a waiting thread often wakes before it has what it waits for,
+# for example when a message of another operation has arrived. If each sleep gets the whole timeout, the wait lasts as
+# long as such events go on:
 #
 # .. listing:: gallery/right/timeouts_and_dead_ranks/timeout_anew.py
 #    :part: mistake
 #
-# The fix computes a *deadline* once, which is the time at which the wait must end, and each sleep lasts only
-# until then:
+# The fix computes the deadline once, and each sleep lasts only until then:
 #
 # .. listing:: gallery/right/timeouts_and_dead_ranks/timeout_anew.py
 #    :part: cure
@@ -110,9 +109,9 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 # ----------------------------
 #
 # A wait for a dead rank would last until the deadline, by default 30 minutes, and the error would not say what has
-# happened. So about every 50 milliseconds, the frame asks your transport two questions. The first, ``failure()``, is
-# for the whole group: has another rank announced a failure? The second, ``lost(missing)``, is for each operation: is
-# one of the ranks that it waits for, ``missing``, gone for good?
+# happened. So about every 50 milliseconds, or less often in a large group, the frame asks your transport two questions.
+# The first, ``failure()``, is for the whole group: has another rank announced a failure? The second,
+# ``lost(missing)``, is for each operation: is one of the ranks that it waits for, ``missing``, gone for good?
 #
 # .. admonition:: ``advance_one``, which asks
 #    :collapsible: closed
@@ -126,8 +125,8 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    .. listing:: extension/frame/c10d_frame/include/frame/running.hpp
 #       :part: advance
 #
-#    A rank may send its last data and then leave, which is no failure. So when a rank is gone, the frame advances
-#    the operation once more, and gives up only if nothing has arrived. Before it gives up, the frame asks
+#    A rank may send its last data and then leave, which is no failure. So when a rank is gone, the frame advances the
+#    operation once more, and gives up only if the operation does not go on. Before it gives up, the frame asks
 #    ``failure()`` again, because a reason that the rank has announced says more than that it has left.
 #
 # How much your transport can answer depends on what moves the data:
@@ -140,15 +139,16 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    * - ``store``
 #      - which ranks have left the group, and whether one has announced a failure; not which were killed
 #    * - shared memory
-#      - also which processes have ended, since the kernel can tell through a file descriptor of the process, but not
-#        through its PID, which a new process may get: :doc:`/communicate/the-other-operations`
+#      - also which processes have ended, because the kernel reports it through a file descriptor of the process; a
+#        PID is not enough, because a new process may get it: :doc:`/communicate/the-other-operations`
 #    * - sockets
 #      - which connections were closed; a host that lost its power sends nothing
 #    * - a library
 #      - what its errors say, often only that some rank is gone
 #
-# If a transport cannot know, only the deadline ends the wait, unless you add a heartbeat, a counter in the store that
-# each living rank counts up, with the frame's class ``Watch``: :doc:`/library/lost-ranks-of-a-library`.
+# If a transport cannot know, only the deadline ends the wait, unless you add a *heartbeat*: a counter in the store that
+# each living rank counts up. The frame has the class ``Watch`` for it, which :doc:`/library/lost-ranks-of-a-library`
+# explains.
 #
 # .. admonition:: The answers of ``store``
 #    :collapsible: closed
@@ -206,9 +206,9 @@ dist.destroy_process_group()
 # ------------------------
 #
 # After a failure, the ranks no longer agree on what has completed: one may have given up while another one has its
-# result. To continue, they would have to tell each other, but one of them may be dead. So the first failure breaks
-# the group for good. The rank that finds the failure announces its reason through the transport, and each rank that
-# has not failed itself raises an error with this reason.
+# result. To continue, they would have to tell each other, but one of them may be dead. So the first failure breaks the
+# group for good. The rank that finds the failure announces its reason through the transport, so that no other rank has
+# to wait for its own deadline: each one raises an error with this reason, unless it has failed itself.
 #
 # To break a group on purpose, a program calls ``abort``, which announces a reason such as ``rank 1 has aborted the
 # group``. Other groups are not affected, unless they share the thread of a library that hangs.
@@ -239,7 +239,7 @@ output = run_program("timeouts_and_dead_ranks/survivors.py")
 
 # %%
 # From step 2 on, the list lacks rank 2, and the sum is 2: ranks 0 and 1 have repeated the failed all-reduce in their
-# new group.
+# new group. They could go on because the error came at once, and named the rank that had left.
 #
 # .. admonition:: After this page you have decided
 #

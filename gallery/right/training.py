@@ -12,11 +12,11 @@ trains a model on two ranks, compares the losses with gloo's bit for bit, and sh
 Four ways to train
 ------------------
 
-The next worker trains a small model in four ways. Two groups of one program can have different backends, so the
-worker trains each way with ``store`` and with gloo. The functions ``ddp``, ``fsdp2``, ``tensor_parallel`` and
-``pipeline`` prepare the model as on the pages :doc:`/overview/data-parallel`, :doc:`/overview/sharded-training` and
-:doc:`/overview/tensor-and-pipeline-parallel`. Each function gets a group, and starts with the same seed. ``step``
-trains one step, and returns the loss of this rank:
+Each way to train calls only some of the collectives, so the next worker trains a small model in four ways. Two groups
+of one program can have different backends, so the worker trains each way with ``store`` and with gloo. The functions
+``ddp``, ``fsdp2``, ``tensor_parallel`` and ``pipeline`` prepare the model as on the pages
+:doc:`/overview/data-parallel`, :doc:`/overview/sharded-training` and :doc:`/overview/tensor-and-pipeline-parallel`.
+Each function gets a group, and starts with the same seed. ``step`` trains one step, and returns the loss of this rank:
 
 .. listing:: gallery/right/training/train.py
    :part: compare
@@ -48,15 +48,15 @@ assert all(equal for *_, equal in results[0]["losses"].values())
 # ranks, because the sum of two numbers does not depend on their order, and because the division by two is
 # exact, except for subnormal numbers. With three ranks neither holds; the exercise shows that for the sum.
 #
-# Such a comparison must prove that it compares two backends. It is easy to compare one with itself, because
-# ``DeviceMesh`` ignores the group when it compares meshes:
+# Such a comparison must prove that it compares two backends. It is easy to compare one with itself, because two
+# ``DeviceMesh`` objects are equal even if their groups have different backends:
 
 print("meshes of two groups are equal:", [result["meshes"] for result in results])
 
 # %%
-# ``DTensor`` has caches whose key is the mesh, and can therefore use the group of another, equal mesh. So the
-# worker gives the meshes different names in ``mesh_dim_names``, and asserts with the profiler that each training
-# uses its own backend.
+# ``DTensor``, the class of sharded parameters, has caches whose key is the mesh, and can therefore use the group of
+# another, equal mesh. So the worker gives the meshes different names in ``mesh_dim_names``, and asserts with the
+# profiler that each training uses its own backend.
 #
 # What a step asks of the backend
 # -------------------------------
@@ -78,11 +78,12 @@ for feature, calls in results[0]["calls"].items():
 show_table(["feature", "calls", "ReduceOp", "method of the work"], rows)
 
 # %%
-# DDP requests a sum, because it divides the gradients itself. DDP takes the future of the work, whereas tensor
-# parallelism and pipelines call ``wait``, so your works need both methods.
+# The features differ in the methods of the work, and in the ``ReduceOp``. DDP takes the future of the work, whereas
+# tensor parallelism and pipelines call ``wait``, so your works need both methods. FSDP2 calls synchronously, so it gets
+# no work.
 #
-# FSDP2 calls synchronously, so it gets no work. For ``float32`` and ``bfloat16``, FSDP2 requests ``AVG``, so the
-# backend must divide; for other dtypes, FSDP2 requests ``SUM`` and divides itself.
+# DDP requests a sum, because it divides the gradients itself. For ``float32`` and ``bfloat16``, FSDP2 requests ``AVG``,
+# so the backend must divide; for other dtypes, FSDP2 requests ``SUM`` and divides itself.
 #
 # With a divide factor other than the number of ranks, ``PREMUL_SUM`` takes the place of ``AVG``: each rank multiplies
 # its numbers before the sum.
@@ -200,8 +201,8 @@ output = launch("training/order_of_sums.py", ranks=3)
 # The two backends add the fractions in different orders, so their sums are close but not equal. Those of the integers
 # have the same bits, because no addition rounds.
 #
-# With more than two ranks, compare the losses of two backends with a tolerance. The ranks of one backend must
-# still agree bit for bit on the result of an all-reduce.
+# So with more than two ranks, compare the losses of two backends with a tolerance. The ranks of one backend must still
+# agree bit for bit on the result of an all-reduce.
 #
 # .. admonition:: After this page you have decided
 #
