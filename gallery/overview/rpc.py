@@ -6,10 +6,10 @@ Collectives suit programs in which all ranks do the same. They do not suit a pro
 at an unforeseen moment, because a collective takes place only when all ranks call it. A *remote procedure call* (RPC)
 runs a function on another rank and returns its result, while the other rank only serves.
 
-This page builds on such calls: first objects that stay on their rank, then a model whose layers are on several ranks,
-and a server that shares parameters. It ends with when to choose RPC, which is in maintenance. The calls travel through
-*TensorPipe*, a library for messages between two processes and RPC's only backend, so your backend of c10d has no part
-in them.
+This page begins with single calls, and builds on them: objects that stay on their rank, a model whose layers are on
+several ranks, and a server that shares parameters. It ends with how to choose between RPC and collectives. The calls
+travel through *TensorPipe*, a library for messages between two processes and RPC's only backend, so your backend of
+c10d has no part in them.
 
 Calls by name
 -------------
@@ -24,7 +24,7 @@ The ranks left and right only serve. While they wait in ``shutdown``, threads of
 the program runs on the driver, except for the functions that it calls on the other ranks.
 
 The driver can call a function in two ways. ``rpc_sync`` waits for the result. ``rpc_async`` returns a future at once,
-so the driver can have calls on several ranks under way:
+so several calls can run at the same time. Here the driver adds on left, and asks both ranks for their names:
 
 .. listing:: gallery/overview/rpc/rpc.py
    :part: name
@@ -34,7 +34,7 @@ so the driver can have calls on several ranks under way:
    :part: call
    :no-caption:
 
-A Python function is sent by name, and the other rank looks up the name in its own copy of the program.
+Only the name of a Python function travels, and the other rank looks it up in its own copy of the program.
 
 The arguments are pickled, so anyone who can reach the port of a rank can run any code there. Use RPC only in a
 network that you trust. The environment variable ``TP_SOCKET_IFNAME`` names the network interface on which TensorPipe
@@ -74,7 +74,7 @@ rank has one.
    <https://docs.pytorch.org/docs/2.15/rpc/rref.html>`__ describe how owners count references even when
    messages are delayed.
 
-The program runs on three ranks, and the driver, which is rank 0, prints the results:
+The driver, which is rank 0, prints the results of the calls by name, and then the three counts:
 """
 
 from launcher import launch
@@ -98,8 +98,8 @@ launch("rpc/rpc.py", ranks=3)
 # whose tensors require gradients inside a ``dist_autograd.context``, and ``backward`` follows these calls from the
 # loss.
 #
-# In ``.grad``, the gradients of several drivers would mix. So ``backward`` does not add them there: each rank keeps
-# the gradients of a context under the number of this context.
+# Several ranks may train through the same layer at once, and in ``.grad`` their gradients would mix. So ``backward``
+# does not add them there: the owner of the layer keeps the gradients of each context under the number of this context.
 #
 # Each parameter must be updated where it is. ``DistributedOptimizer`` therefore takes RRefs to parameters,
 # and creates an optimizer on each of their owners. With ``step``, all these optimizers use the gradients
@@ -113,33 +113,14 @@ launch("rpc/rpc.py", ranks=3)
 #    :part: optimizer
 #    :no-caption:
 #
-# .. admonition:: The sequences, the loss, and the comparison with one process
+# The model learns to predict the next token of a sequence. For comparison, the program also copies the layers into one
+# process and trains them there:
+#
+# .. admonition:: The sequences and the loss
 #    :collapsible: closed
 #
 #    .. listing:: gallery/overview/rpc/model.py
 #       :part: loss
-#       :no-caption:
-#
-#    Copies of the layers form the same model in one process. ``to_here`` of an RRef returns a copy of its object:
-#
-#    .. listing:: gallery/overview/rpc/model.py
-#       :part: copy
-#       :no-caption:
-#
-#    Its gradients must be those that the owners have for the context:
-#
-#    .. listing:: gallery/overview/rpc/model.py
-#       :part: gradients
-#       :no-caption:
-#
-#    .. listing:: gallery/overview/rpc/model.py
-#       :part: backward
-#       :no-caption:
-#
-#    The driver trains the copy alone, and both models must end with the same parameters:
-#
-#    .. listing:: gallery/overview/rpc/model.py
-#       :part: alone
 #       :no-caption:
 
 # DistributedOptimizer uses TorchScript, which is deprecated, and prints a warning.
@@ -147,7 +128,7 @@ deprecated = "TorchScript|_(Script|Functional)LocalOptimizer"
 launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 
 # %%
-# The gradient and the loss are those of one process.
+# The gradient and the loss are those of one process, so ``backward`` has found the calls to both other ranks.
 #
 # A parameter server without waiting
 # ----------------------------------
@@ -158,7 +139,7 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 #
 # A trainer *pulls* the rows that its examples use, and *pushes* the gradients of these rows. No trainer waits for
 # another, and the server applies each push at once, without a lock. Training in this way is called `Hogwild
-# <https://arxiv.org/abs/1106.5730>`__. Here two trainers do so, whose names are in ``CLIENTS``:
+# <https://arxiv.org/abs/1106.5730>`__. In this program, the names of the two trainers are in ``CLIENTS``:
 #
 # .. listing:: gallery/overview/rpc/patterns.py
 #    :part: server
@@ -184,58 +165,22 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 # A server that answers calls in batches
 # --------------------------------------
 #
-# If the result must not depend on the order of the updates, the server can
-# collect a gradient from each trainer, make a single update, and then answer all calls. A function that
-# waited for the other calls would occupy a thread of the server meanwhile. With
-# ``@rpc.functions.async_execution`` it returns a future instead, which frees the thread, and the server
-# sends the answer when the future gets its result.
+# If the result must not depend on the order of the updates, the server can collect a gradient from each trainer, make a
+# single update, and then answer all calls. A function that waited for the other calls would occupy a thread of the
+# server meanwhile. With ``@rpc.functions.async_execution``, the function returns a future instead. This frees the
+# thread, and the server sends the answer when the future gets its result:
 #
-# .. admonition:: The server, the trainers, and the comparison with one process
-#    :collapsible: closed
+# .. listing:: gallery/overview/rpc/patterns.py
+#    :part: batching
+#    :no-caption:
 #
-#    .. listing:: gallery/overview/rpc/patterns.py
-#       :part: batching
-#       :no-caption:
+# The method needs the lock because the calls run in different threads. Both calls of a batch get the same
+# future, so one ``set_result`` answers both.
 #
-#    The method needs the lock because the calls run in different threads. Both calls of a batch get the same
-#    future, so one ``set_result`` answers both. The weights must equal those of one process that has the
-#    examples of both trainers:
-#
-#    .. listing:: gallery/overview/rpc/patterns.py
-#       :part: trainers
-#       :no-caption:
-#
-#    .. listing:: gallery/overview/rpc/patterns.py
-#       :part: weights
-#       :no-caption:
-#
-# .. admonition:: Another use of RPC: an agent and its observers
-#    :collapsible: closed
-#
-#    In *reinforcement learning*, an *agent* learns from rewards which action is good in which situation. The
-#    rule by which it chooses is its *policy*. *Observers* on other ranks simulate the situations. Collectives
-#    do not fit here, because an observer does not know in advance how many actions its simulation will take.
-#
-#    In this sample, an observer walks through a corridor of five cells and calls the agent to choose each move. A move
-#    costs one point, and the straight way takes four, so -4 is the best possible reward:
-#
-#    .. listing:: gallery/overview/rpc/patterns.py
-#       :part: observer
-#       :no-caption:
-#
-#    The agent chooses at random, with the probabilities of the policy. After a walk it looks at what the rest
-#    of the walk cost after each choice: the more it cost, the less likely the agent makes that choice again.
-#    Each observer has its own random numbers, so the order of the calls does not change the result:
-#
-#    .. listing:: gallery/overview/rpc/patterns.py
-#       :part: agent
-#       :no-caption:
-#
-#    Both observers walk at the same time, and then the agent learns from both walks:
-#
-#    .. listing:: gallery/overview/rpc/patterns.py
-#       :part: rounds
-#       :no-caption:
+# RPC also suits *reinforcement learning*, in which an *agent* learns from rewards which action is good.
+# *Observers* on other ranks simulate the situations and ask the agent for each action. A collective does not fit,
+# because an observer does not know in advance how many actions its simulation will take. In this program, two
+# observers walk through a corridor, in which a move costs one point and the straight way takes four moves.
 #
 # One program contains the asynchronous server, the server with batches, and the agent. It runs on a server and two
 # clients, which are the trainers and then the observers:
@@ -244,7 +189,8 @@ launch("rpc/patterns.py", ranks=3)
 
 # %%
 # The table of the asynchronous server contains only ones, as it should. Each of the 20 batches answered one call of
-# each trainer. The mean reward of the last walks is close to -4, so the agent has learned a nearly straight way.
+# each trainer. The best possible reward is -4, and the mean reward of the last walks is close to it, so the agent has
+# learned a nearly straight way.
 #
 # RPC with DDP
 # ------------
@@ -255,40 +201,24 @@ launch("rpc/patterns.py", ranks=3)
 #
 # .. diagram:: overview/rpc/rpc-with-ddp
 #
-# All three ranks join RPC, but only the two trainers form the process group in which DDP all-reduces. The server only
-# serves.
+# All three ranks join RPC, but only the two trainers are members of the process group in which DDP all-reduces. The
+# server calls ``new_group``, too, because every rank of the world must:
 #
-# .. admonition:: The loop, the table, and the comparison with one process
+# .. listing:: gallery/overview/rpc/with_ddp.py
+#    :part: groups
+#    :no-caption:
+#
+# .. admonition:: The loop of a trainer
 #    :collapsible: closed
 #
-#    Both trainers run this loop. ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and
-#    follows the call of ``look_up`` to the server:
+#    ``dist_autograd.backward`` computes the gradients of the layer on the trainer, and follows the call of ``look_up``
+#    to the server:
 #
 #    .. listing:: gallery/overview/rpc/with_ddp.py
 #       :part: train
 #
 #    Inside a context DDP averages the gradients of the layer as usual, but the result is in the context and not in
 #    ``.grad``. Therefore the program makes the updates by hand; ``DistributedOptimizer`` can do this too.
-#
-#    The table is an *embedding*, with a row of parameters for each item. Trainers look up rows, and later
-#    let the server update them. Because the gradients of each trainer are in its own context of distributed
-#    autograd, ``update`` needs the context:
-#
-#    .. listing:: gallery/overview/rpc/with_ddp.py
-#       :part: table
-#       :no-caption:
-#
-#    .. listing:: gallery/overview/rpc/with_ddp.py
-#       :part: groups
-#       :no-caption:
-#
-#    For comparison, one process trains on the examples of both trainers. Its loss is the mean over all
-#    examples, so its gradients of the table are half as large as on the server, where each row gets the
-#    gradient of one trainer. The learning rate of the table is twice as large to make up for this:
-#
-#    .. listing:: gallery/overview/rpc/with_ddp.py
-#       :part: compare
-#       :no-caption:
 #
 # The server is rank 0, and prints nothing:
 
