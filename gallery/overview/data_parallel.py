@@ -52,25 +52,16 @@ print(f"loss: {losses[0]:.4f}, after {len(losses)} steps {losses[-1]:.4f}")
 #    :part: ddp
 #
 # After the training, the copies of the model, called *replicas*, must be equal, bit for bit. Except for rounding,
-# they must also be what one process would have learned from the whole batch:
-#
-# .. admonition:: The comparison of the replicas, and with one process
-#    :collapsible: closed
-#
-#    .. listing:: gallery/overview/shared/data_parallel.py
-#       :part: compare
-#       :no-caption:
-#
-# Two ranks run the program:
+# they must also be what one process would have learned from the whole batch. The program checks both on two ranks:
 
 from launcher import launch
 
 outputs = launch("shared/data_parallel.py", ranks=2)
 
 # %%
-# The losses differ from rank to rank, because each rank has different rows. The parameters equal those of one
-# process because all parts of the batch have the same size: only then does the average of the averages equal
-# the average of all.
+# The losses differ from rank to rank, because each rank has different rows. The parameters equal those of one process
+# because both parts of the batch have the same size: only then is the average of the two gradients the gradient of the
+# whole batch.
 #
 # .. admonition:: DDP on GPUs
 #    :collapsible: closed
@@ -102,8 +93,8 @@ outputs = launch("shared/data_parallel.py", ranks=2)
 #
 # To find the cause of a hang, or to write a backend, you need to know which collectives a rank takes part in.
 # PyTorch's ``CommDebugMode`` counts them. The table shows its counts for three models: a plain one, one with batch
-# normalization, and one whose ``forward`` leaves out a layer. DDP otherwise expects a gradient for every parameter,
-# so the third has ``find_unused_parameters=True``:
+# normalization, and one whose ``forward`` leaves out a layer. The third has ``find_unused_parameters=True``, because
+# DDP otherwise expects a gradient for every parameter:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -130,30 +121,30 @@ show_table(
 # 1. an all-gather, with which the ranks compare their numbers of parameters;
 # 2. a broadcast of the shapes of rank 0's parameters. A rank with other shapes raises ``… appears not to match sizes
 #    of the same param in process 0``, while rank 0 goes on and waits for that rank;
-# 3. for each type and each 250 MiB, a broadcast of the values of rank 0, which the other ranks adopt.
+# 3. for each data type and each 250 MiB, a broadcast of rank 0's parameters and buffers, which the other ranks adopt.
 #
-# A step makes these calls, of which a plain model needs only the first, except in its second step:
+# A step can make these calls. A plain model needs only the first, and in its second step also the third:
 #
 # * In the backward pass, DDP all-reduces the gradients in groups, called *buckets*, to make fewer calls. The order of
 #   the buckets is the same on all ranks. DDP divides each gradient by the number of ranks *before* the all-reduce, and
 #   therefore requests a sum. This model has one bucket; :doc:`gradient-buckets` shows several.
 # * If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
-#   pass, in one call for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
+#   pass, again for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
 #   batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
 # * The constructor divides the parameters into buckets before it knows in which order the gradients become ready. So
 #   DDP divides them once more, before the forward pass of the second step. Rank 0 broadcasts this division in two
 #   tensors, so that it is equal on all ranks.
 # * With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
 #   which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
-#   constructor, without the broadcasts of the second step.
+#   constructor, so the second step needs no broadcasts.
 #
 # The type of the all-reduce
 # --------------------------
 #
-# Mixed precision leaves the calls as they are, but it can change their type. To compute faster, ``torch.autocast``
-# computes matrix products in a type with fewer bits. DDP works with it unchanged, because the parameters stay in
-# ``float32``, and so do the gradients that DDP all-reduces. If you convert the model instead, DDP all-reduces in the
-# type of its parameters:
+# A backend must add up tensors of the type that DDP passes, and mixed precision can change this type. To compute
+# faster, ``torch.autocast`` computes matrix products in a type with fewer bits. The all-reduces do not change, because
+# the parameters stay in ``float32``, and so do their gradients. If you convert the model instead, DDP all-reduces in
+# the type of its parameters:
 #
 # .. admonition:: The code
 #    :collapsible: closed
