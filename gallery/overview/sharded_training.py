@@ -2,8 +2,8 @@
 ZeRO and FSDP2
 ==============
 
-In data parallel training with ``DistributedDataParallel`` (DDP), every rank holds the whole model, its
-gradients and the state of its optimizer. When this training state does not fit into one device, split it
+In data parallel training with ``DistributedDataParallel`` (DDP), every rank holds the parameters of the whole model,
+their gradients and the state of its optimizer. When this training state does not fit into one device, split it
 among the ranks. This page does so in two ways, counts what each rank holds and what the split costs in
 communication, and ends with how to choose.
 
@@ -26,15 +26,8 @@ To have numbers to compare with, train with DDP first:
    :part: ddp
    :no-caption:
 
-The table shows how many elements each rank holds. The state of Adam consists of two averages for each
+The table shows how many elements of each kind a rank holds. The state of Adam consists of two averages for each
 parameter:
-
-.. admonition:: The code that counts
-   :collapsible: closed
-
-   .. listing:: gallery/overview/sharded_training/sharded_training.py
-      :part: count
-      :no-caption:
 """
 
 from launcher import PROFILER, launch
@@ -53,9 +46,9 @@ show_section(tables, "DDP")
 # ZeRO: each rank updates its share
 # ---------------------------------
 #
-# Because the state of Adam is half of the training state, the first stage of ZeRO (Zero Redundancy
-# Optimizer) removes its copies. Each parameter belongs to one rank. Only this rank keeps the state of
-# the parameter and updates it, and then it broadcasts the new values to the other ranks. With
+# The state of Adam is half of the training state, so it is worth splitting first. ZeRO (Zero Redundancy Optimizer)
+# does this in its first stage: each parameter belongs to one rank. Only this rank keeps the optimizer state of
+# the parameter and updates the parameter, and then it broadcasts the new values to the other ranks. With
 # ``ZeroRedundancyOptimizer``, PyTorch does this for an optimizer of your choice, while the model remains
 # wrapped in DDP:
 #
@@ -74,8 +67,8 @@ show_section(tables, "ZeRO")
 #
 # FSDP (fully sharded data parallel) also splits the parameters and the gradients, like the third stage of ZeRO.
 # PyTorch's second version of it, called FSDP2, is the function ``fully_shard``, which changes the model in place.
-# Each parameter becomes a ``DTensor``, and each rank keeps some of its rows, called a *shard*. A *device mesh* names
-# the ranks that take part; for GPUs, its device type is ``"cuda"``:
+# Each parameter becomes a ``DTensor``, a tensor distributed among ranks, and each rank keeps some of its rows, called a
+# *shard*. A *device mesh* names the ranks that take part; for GPUs, its device type is ``"cuda"``:
 #
 # .. listing:: gallery/overview/sharded_training/sharded_training.py
 #    :part: shard
@@ -97,23 +90,22 @@ show_section(tables, "ZeRO")
 #      help here. Let the ranks decide together, or apply ``fully_shard`` to a module that contains the branches and
 #      that all ranks run.
 #
-#    FSDP2 has no ``join``, the means of DDP against uneven inputs (:doc:`data-parallel`). If a rank skips a batch,
-#    FSDP2 averages gradients of different steps, too. So let all ranks decide together, with a small all-reduce,
-#    as :doc:`memory` does.
+#    FSDP2 has no ``join``, with which DDP accepts uneven inputs (:doc:`data-parallel`). If a rank skips a batch,
+#    FSDP2 averages gradients of different steps, as DDP does. So let all ranks decide together, with a small
+#    all-reduce, as :doc:`memory` does.
 #
-# Create the optimizer after ``fully_shard``, because the parameters are then new objects. It gets only
-# the shards, so its state is split too. The training loop stays the same: ``clip_grad_norm_``, for example, also
-# works with shards.
+# Create the optimizer after ``fully_shard``, because the parameters are then new objects. The optimizer gets only
+# the shards, so its state is split too. The training loop stays the same. Counted as before, each rank holds:
 
 show_section(tables, "FSDP2")
 
 # %%
 # Now each rank holds half of everything. The last line shows a weight that is whole in the forward pass, because a
 # layer still computes with whole parameters. FSDP2 collects them just before the layer runs, and frees them
-# afterwards. It can collect one layer at a time only if the program applies ``fully_shard`` to each layer. Applied
+# afterwards. It can collect one layer at a time only because the program applies ``fully_shard`` to each layer. Applied
 # only to the model, ``fully_shard`` would collect all parameters at the same time.
 #
-# The result is that of one process that trains on the joined batches of both ranks. To compare the two,
+# The trained parameters must be those of one process that trains on the joined batches of both ranks. To compare them,
 # ``full_tensor`` collects the shards of a parameter:
 #
 # .. listing:: gallery/overview/sharded_training/sharded_training.py
@@ -132,8 +124,8 @@ show_section(tables, "FSDP2")
 # -------------------------
 #
 # The price of less memory is more communication. The next table shows how often one step calls each operator of
-# c10d, which the program counted with PyTorch's profiler. ``_allgather_base`` is an all-gather, and
-# ``_reduce_scatter_base`` a reduce-scatter:
+# c10d, as PyTorch's profiler counted them. ``_allgather_base`` is an all-gather, and ``_reduce_scatter_base`` a
+# reduce-scatter:
 
 show_section(tables, "calls")
 
@@ -142,9 +134,9 @@ show_section(tables, "calls")
 #   enough.
 # * ZeRO's optimizer adds one broadcast for each of the four parameters.
 # * FSDP2 makes three calls for each of the two layers: an all-gather of the parameters just before the
-#   forward pass of this layer, another one for its backward pass, and then a reduce-scatter of its gradients. An
-#   all-reduce transfers as much as a reduce-scatter and one all-gather together, so FSDP2, with its
-#   second all-gather, transfers about 1.5 times as much as DDP.
+#   forward pass of this layer, another one for its backward pass, and then a reduce-scatter of its gradients. The
+#   all-reduce of DDP transfers as much as a reduce-scatter and one all-gather together. With its second all-gather,
+#   FSDP2 therefore transfers about 1.5 times as much as DDP.
 # * The row ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
 #   from the forward pass to the backward pass, which saves the second all-gather and needs more memory. For the
 #   root module, on which ``fully_shard`` is called last, this is the default, so parameters outside the layers
@@ -154,22 +146,18 @@ show_section(tables, "calls")
 #   batch. It saves the reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method
 #   with ``True`` before the last backward pass, whose reduce-scatters then include all parts.
 #
-# .. admonition:: Gradient accumulation with fewer all-gathers
+# .. admonition:: The order of the calls, and accumulation with fewer all-gathers
 #    :collapsible: closed
 #
-#    Even so, every part of the batch gathers the parameters. To gather them only for the first part, also call
-#    ``set_reshard_after_forward(False)`` and ``set_reshard_after_backward(False)``. Each rank then keeps the whole
-#    parameters. Call the second method with ``True`` before the last backward pass, because otherwise the next step
-#    computes with the old parameters.
+#    The forward pass gathers layer 1, then layer 2. The backward pass gathers layer 2, then layer 1, and only then
+#    reduces the gradients of layer 2 and of layer 1. It gathers layer 1 so early because FSDP2 *prefetches*: it
+#    requests the parameters that the backward pass needs next before it computes the current gradients, so that the
+#    transfer overlaps the computation.
 #
-# .. admonition:: The order of the calls
-#    :collapsible: closed
-#
-#    The table does not show the order of the calls. The forward pass gathers layer 1, then layer 2. The backward pass
-#    gathers layer 2, then layer 1, and only then reduces the gradients of layer 2 and of layer 1.
-#
-#    The backward pass gathers layer 1 so early because FSDP2 *prefetches*: it requests the parameters that the backward
-#    pass needs next before it computes the current gradients, so that the transfer overlaps the computation.
+#    With ``no sync``, every part of the batch still gathers the parameters. To gather them only for the first part,
+#    also call ``set_reshard_after_forward(False)`` and ``set_reshard_after_backward(False)``. Each rank then keeps the
+#    whole parameters. Call the second method with ``True`` before the last backward pass, because otherwise the next
+#    step computes with the old parameters.
 #
 # If you write a backend, :doc:`/tutorial/what-a-backend-needs` says which of its methods each operator of the table
 # reaches, and :doc:`/tutorial/options-and-reductions` which reductions DDP and FSDP2 request.
@@ -177,7 +165,7 @@ show_section(tables, "calls")
 # Fewer bytes with mixed precision
 # --------------------------------
 #
-# To lower this cost, FSDP2 can communicate and compute in a smaller type than that of the shards. A
+# To transfer fewer bytes, FSDP2 can communicate and compute in a smaller type than that of the shards. A
 # ``MixedPrecisionPolicy`` names two types: ``param_dtype`` for the all-gather and the computation, and
 # ``reduce_dtype`` for the reduce-scatter of the gradients:
 #
@@ -188,11 +176,11 @@ show_section(tables, "calls")
 show_section(tables, "types")
 
 # %%
-# Both lines have the all-gather in ``bfloat16``, so ``reduce_dtype`` changes only the reduce-scatter.
+# Both lines have the all-gather in ``bfloat16``, so ``reduce_dtype`` changes only the reduce-scatter. In ``bfloat16``,
+# the reduce-scatter moves half as many bytes, but it rounds the sum of the gradients, and loses more precision with
+# more ranks. The shards that the optimizer updates stay in ``float32`` in both cases, and so do their gradients.
 #
-# The shards that the optimizer updates stay in ``float32``, and so do their gradients. Set ``reduce_dtype``
-# yourself, because its default has changed. A reduce-scatter in ``bfloat16`` moves half as many bytes, but
-# rounds the sum of the gradients, and loses more precision with more ranks.
+# Set ``reduce_dtype`` yourself, because its default has changed.
 #
 # .. admonition:: Before 2.15
 #
@@ -209,8 +197,6 @@ show_section(tables, "types")
 #   ``meta`` device, where it takes no memory, then call ``fully_shard``, and let ``to_empty`` allocate
 #   the shards. Their values are then uninitialized, so initialize them or load a checkpoint before
 #   training.
-# * ``FullyShardedDataParallel`` is the first version of FSDP. It still works, but PyTorch's documentation recommends
-#   ``fully_shard``.
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
 #
