@@ -3,16 +3,16 @@ DDP's gradient buckets
 ======================
 
 A program that averages its gradients only after the backward pass makes the devices wait for the network in every
-step. So ``DistributedDataParallel`` (DDP) hides the time of its all-reduces behind the backward pass. This page
-compares both ways, and shows what you can change where the all-reduces still cost time: the size of the buckets, the
-number of calls, and the number of bytes.
+step. ``DistributedDataParallel`` (DDP) hides most of this time, because it runs its all-reduces during the backward
+pass. This page compares both ways, and shows what you can change where the all-reduces still cost time: the size of
+the buckets, which are groups of gradients, the number of calls, and the number of bytes.
 
 Gradients averaged without DDP
 ------------------------------
 
 To see what DDP does for you, first average by hand. The program all-reduces each gradient after the backward pass and
-divides it by the world size. ``backward`` returns when the gradients of the four layers became ready, which hooks
-from ``record_gradients`` have noted:
+divides it by the world size. Hooks from ``record_gradients`` note when the gradient of each of the four layers is
+ready, and ``backward`` returns these notes in ``order``:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: by-hand
@@ -28,8 +28,8 @@ output, _ = launch("gradient_buckets/gradient_buckets.py", ranks=2, show=False)
 show_section(output, "by hand")
 
 # %%
-# You then control which gradients are averaged, when, and with which operation. The price is the overlap: as
-# the output shows, the all-reduces start only when all gradients are ready, and each call waits for the network.
+# As the output shows, the all-reduces start only when all gradients are ready, and each call waits for the network.
+# In exchange, you control which gradients are averaged, when, and with which operation.
 #
 # Buckets: all-reduces during the backward pass
 # ---------------------------------------------
@@ -40,10 +40,11 @@ show_section(output, "by hand")
 #
 # .. diagram:: overview/gradient_buckets/diagram
 #
-# All ranks must make the same calls in the same order, although gradients may become ready in different orders.
-# Therefore the buckets are numbered, and the all-reduce of a bucket starts when its own gradients are ready and all
-# earlier buckets have started. S. Li et al. describe this design in `PyTorch Distributed: Experiences on
-# Accelerating Data Parallel Training <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ (VLDB 2020).
+# All ranks must make the same calls in the same order, although on each rank the gradients may become ready in another
+# order. Therefore DDP numbers the buckets, and starts the all-reduce of a bucket when the bucket's own gradients are
+# ready and the all-reduces of all earlier buckets have started. S. Li et al. describe this design in `PyTorch
+# Distributed: Experiences on Accelerating Data Parallel Training
+# <https://www.vldb.org/pvldb/vol13/p3005-li.pdf>`__ (VLDB 2020).
 #
 # To make the overlap visible, the program records two kinds of events with hooks. PyTorch calls the hook of
 # ``record_gradients`` when the gradient of a layer's weight is ready. DDP calls ``record_buckets``, a *communication
@@ -53,8 +54,8 @@ show_section(output, "by hand")
 #    :part: record
 #
 # The model has four layers of about 1 MiB each, so with ``bucket_cap_mb=1`` each layer fills one bucket.
-# The second backward pass is recorded, because DDP begins with a single bucket by default, and divides the
-# parameters into buckets only when the first pass has shown in which order the gradients become ready:
+# The program shows the second backward pass, because DDP divides the parameters into its final buckets only when the
+# first pass has shown in which order the gradients become ready:
 #
 # .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
 #    :part: ddp
@@ -63,14 +64,16 @@ show_section(output, "by hand")
 show_section(output, "DDP")
 
 # %%
-# The all-reduce of bucket 0 starts while three of the four gradients are still missing.
+# The all-reduce of bucket 0 starts while three of the four gradients are still missing, so it overlaps their
+# computation.
 #
 # A bucket that is never ready
 # ----------------------------
 #
 # If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is never ready.
 # This bucket also holds back all later ones, so the backward pass ends without their all-reduces. DDP notices this
-# only in the next step. So the program takes two steps with such a model, and counts the all-reduces of the second:
+# only in the next step. So the program takes two steps with such a model, once without and once with the option
+# ``find_unused_parameters=True``. It shows the error of the second step, or the number of its all-reduces:
 #
 # .. listing:: gallery/overview/shared/branches.py
 #    :part: model
@@ -83,7 +86,7 @@ show_section(output, "unused")
 # %%
 # DDP's error also lists the indices of the parameters without a gradient, and with ``TORCH_DISTRIBUTED_DEBUG=INFO``
 # their names. If the branch should have been taken, or an output of ``forward`` does not reach the loss, fix that. If
-# not, pass ``find_unused_parameters=True``.
+# your model leaves out the branch on purpose, pass ``find_unused_parameters=True``.
 #
 # With this option, DDP searches the graph in each step and marks the parameters that it does not find as ready. The
 # price is a second all-reduce, which tells all ranks which parameters any rank has used. Parameters that no rank has
@@ -91,14 +94,15 @@ show_section(output, "unused")
 #
 # If only *one* rank leaves out the branch, only this rank raises the error, in its next step. The others wait
 # for its all-reduce, and report a timeout or a closed connection, so read the logs of all ranks. With
-# ``find_unused_parameters=True`` that rank contributes zeros, and all ranks get the same average.
+# ``find_unused_parameters=True``, the rank without the branch contributes zeros, and all ranks get the same average.
 #
 # The size of a bucket
 # --------------------
 #
-# Without ``bucket_cap_mb``, a bucket is full at 25 MiB, except for the first one, which is full at 1 MiB so that the
-# first all-reduce starts early. For four limits in MiB, the table shows the number of all-reduces in one backward
-# pass, and how many gradients are missing when the first all-reduce starts:
+# The size of the buckets decides how early the all-reduces start. Without ``bucket_cap_mb``, a bucket is full at
+# 25 MiB, except for the first one, which is full at 1 MiB so that the first all-reduce starts early. For four limits
+# in MiB, the table shows the number of all-reduces in one backward pass, and how many gradients are missing when the
+# first all-reduce starts:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -122,7 +126,7 @@ show_section(output, "sizes")
 # When a batch does not fit into memory, a program computes it in parts, adds up their gradients, and takes one
 # optimizer step. DDP does not know that more parts follow, so it all-reduces in each backward pass.
 #
-# To leave out these all-reduces, run all parts but the last within ``no_sync``. The gradients then stay in the rank
+# To leave out these all-reduces, run all parts but the last within ``no_sync``. The gradients then add up in the rank
 # until the first backward pass outside ``no_sync``, whose all-reduces include them. These functions process the same
 # four parts, without ``no_sync``, with it, and with a bug:
 #
@@ -145,9 +149,9 @@ show_section(output, "accumulate")
 # Fewer calls still: averaged parameters
 # --------------------------------------
 #
-# In some programs, each rank makes its own update, and the ranks average the parameters afterwards. To
-# save communication, they often do so only every few steps. Here they do so after each step, and the program
-# compares the result with DDP's:
+# Even with accumulation, every optimizer step has its all-reduces. To save more, some programs let each rank make its
+# own updates, and average the parameters only every few steps. This can change what the model learns, even if the
+# ranks average after each step, as in this comparison with DDP:
 #
 # .. admonition:: The averages of parameters
 #    :collapsible: closed
@@ -159,15 +163,15 @@ show_section(output, "accumulate")
 show_section(output, "parameters")
 
 # %%
-# Whether the result is the same depends on the optimizer. The update of SGD is linear in the gradient, so
-# the average of the updates is the update with the average gradient. Adam divides by a measure of the
-# gradients, which differs from rank to rank, so its result is another one.
+# The result is the same with SGD, whose update is linear in the gradient, so the average of the updates is the update
+# with the average gradient. Adam divides by a measure of the gradients, which differs from rank to rank, so its result
+# is another one.
 #
 # Fewer bytes: compressed gradients
 # ---------------------------------
 #
 # If the all-reduces take longer than the backward pass, send fewer bytes. PyTorch has communication hooks for
-# that in ``torch.distributed.algorithms.ddp_comm_hooks``. Register one of them, because a model accepts only one:
+# that in ``torch.distributed.algorithms.ddp_comm_hooks``. A model accepts only one of them:
 #
 # * ``ddp.register_comm_hook(None, bf16_compress_hook)`` all-reduces in ``bfloat16``, so ``float32`` gradients take
 #   half of the bytes, but are divided and added with eight significant bits. The hook needs a build of PyTorch with
@@ -188,7 +192,7 @@ show_section(output, "parameters")
 #    ``start_powerSGD_iter`` steps, by default 1000, all-reduce whole gradients. With gloo and two or more buckets,
 #    the hook can hang, because its callbacks block both of gloo's threads, which would run the next all-reduces.
 #
-# Look at a trace, as in :doc:`/accelerators/overlap`, before you change anything: if only the last all-reduce continues
-# after the backward pass, DDP hides the others already.
+# Before you change the buckets, the calls or the bytes, look at a trace, as in :doc:`/accelerators/overlap`. If only
+# the last all-reduce continues after the backward pass, DDP hides the others already.
 #
 # Not run here: compressed gradients.
