@@ -26,10 +26,10 @@ of Python's ``multiprocessing`` and can, in addition, pass tensors between proce
 
 .. note::
 
-   The programs on this page are in separate files, for a reason that ``get_context("spawn")`` brings with it: such a
-   child process begins by importing the main module of its parent. So the code that the child runs must be
-   importable. The main module must also guard its entry point with ``if __name__ == "__main__":``, because without
-   the guard, each child would try to start children of its own.
+   The programs on this page are in separate files, because a child process from ``get_context("spawn")`` begins by
+   importing the main module of its parent. So the code that the child runs must be importable. The main module must
+   also guard its entry point with ``if __name__ == "__main__":``, because without the guard, each child would try to
+   start children of its own.
 
 This site runs such a program with ``run_program``, a function in ``gallery/launcher.py``. It prints the output
 unchanged, and raises an exception if the program fails.
@@ -40,11 +40,11 @@ from launcher import run_program
 run_program("starting_processes/loop_of_processes.py")
 
 # %%
-# Only the children are ranks, so they call ``init_process_group`` and the parent does not. They need no
+# Only the children are ranks, so they call ``init_process_group`` and the parent does not. The children need no
 # address and no port, because they find each other through a file.
 #
-# A loop leaves error handling to you. When a child fails, the others continue, or wait for it until a
-# timeout. The parent can learn only the exit code of the child. In this program it would not even learn
+# A loop leaves error handling to you. When a child fails, the other children continue, or wait for it until a
+# timeout. The parent can learn only the exit code of the failed child. In this program the parent would not even learn
 # that, because it would wait in ``results.get`` forever.
 #
 # ``mp.spawn``
@@ -52,8 +52,7 @@ run_program("starting_processes/loop_of_processes.py")
 #
 # ``torch.multiprocessing.spawn`` adds what the loop lacks. It starts one process for each rank, passes the
 # rank as the first argument, and waits until all children have finished or one has failed. After a failure,
-# it ends the other children, reports that on stderr, and raises an exception. This exception contains
-# the traceback of the failed child, because each child writes its traceback to a temporary file of its own.
+# it ends the other children, reports that on stderr, and raises an exception with the traceback of the failed child.
 #
 # .. diagram:: operations/starting_processes/spawn
 #
@@ -62,8 +61,8 @@ run_program("starting_processes/loop_of_processes.py")
 run_program("starting_processes/spawned_processes.py", expected_stderr="Terminating process")
 
 # %%
-# The output ends with the last line of rank 1's traceback. These ranks form no group. In
-# :doc:`process-groups`, ranks that ``mp.spawn`` starts call ``init_process_group``.
+# The output ends with the last line of rank 1's traceback, so the parent has learned why its child failed. These ranks
+# form no group. In :doc:`process-groups`, ranks that ``mp.spawn`` starts call ``init_process_group``.
 #
 # Spawn, fork and forkserver
 # --------------------------
@@ -102,32 +101,31 @@ run_program("starting_processes/start_methods.py")
 #
 # Three options decide when the parent continues, when the children end, and how they start:
 #
-# .. admonition:: For reference: the three options
-#    :collapsible: closed
-#
-#    ``join=False``
-#        ``mp.spawn`` returns a context at once, so the parent can do something else. Each call of the
-#        context's ``join`` waits until a child ends, and returns whether all children have finished.
-#        It raises the exception of a child that has failed.
-#    ``daemon=True``
-#        The children are daemons: Python ends them when the parent ends. A daemon cannot
-#        start children of its own.
-#    ``start_method``
-#        This option is deprecated: ``mp.spawn`` always uses spawn, and warns if you ask for
-#        another method. To choose one, call ``mp.start_processes``, which has the same options and
-#        uses the start method that you pass.
-#
-# ``mp.Process`` and ``mp.SimpleQueue`` have no such option, so one call of ``mp.set_start_method`` sets
-# their start method for the whole program:
+# ``join=False``
+#     ``mp.spawn`` returns a context at once, so the parent can do something else. Each call of the
+#     context's ``join`` waits until a child ends, and returns whether all children have finished.
+#     It raises the exception of a child that has failed.
+# ``daemon=True``
+#     The children are daemons: Python ends them when the parent ends. A daemon cannot
+#     start children of its own.
+# ``start_method``
+#     This option is deprecated: ``mp.spawn`` always uses spawn, and warns if you ask for
+#     another method. To choose one, call ``mp.start_processes``, which has the same options and
+#     uses the start method that you pass.
 #
 # .. admonition:: A program with these options
 #    :collapsible: closed
+#
+#    ``mp.Process`` and ``mp.SimpleQueue`` have no such option, so one call of ``mp.set_start_method`` sets
+#    their start method for the whole program:
 #
 #    .. listing:: gallery/operations/starting_processes/spawn_options.py
 
 run_program("starting_processes/spawn_options.py")
 
 # %%
+# ``mp.start_processes`` has used forkserver, whereas ``mp.spawn`` only warns when the program asks for fork.
+#
 # The launcher ``torchrun``
 # -------------------------
 #
@@ -170,7 +168,7 @@ assert "The module torch.distributed.launch is deprecated" in done.stderr, done.
 # with ``MASTER_ADDR`` and ``MASTER_PORT``. ``LOCAL_RANK`` is the rank on this node, by which you choose a
 # device.
 #
-# .. admonition:: The notice about ``OMP_NUM_THREADS``
+# .. admonition:: The notice about ``OMP_NUM_THREADS``, and the old launcher
 #    :collapsible: closed
 #
 #    By default, OpenMP starts a thread for each core in each rank, so the threads of all ranks would compete for the
@@ -181,9 +179,6 @@ assert "The module torch.distributed.launch is deprecated" in done.stderr, done.
 #
 #    If your ranks compute on the CPU, set the variable yourself. A good first value is the number of cores divided by
 #    the number of ranks on the node.
-#
-# .. admonition:: The old launcher
-#    :collapsible: closed
 #
 #    Older texts start programs with ``python -m torch.distributed.launch``. This command still runs the code of
 #    ``torchrun``, but it warns that it is deprecated, and passes the argument ``--local-rank=N`` to each rank unless
