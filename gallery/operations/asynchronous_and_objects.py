@@ -97,7 +97,8 @@ with tempfile.TemporaryDirectory() as folder:
     launch("asynchronous_and_objects/asynchronous_and_objects.py", ranks=2)
 
 # %%
-# Rank 1 finds the text in the file, because it waits in the barrier until rank 0 has written it. Every
-# object arrives with its types and its nesting.
+# After ``wait``, the all-reduce has the right sum, although each rank has computed another sum in the meantime. Rank 1
+# finds the text in the file, because it waits in the barrier until rank 0 has written it. Every object arrives with its
+# types and its nesting.
 #
 # Not run here: NCCL.
