@@ -27,7 +27,7 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 
 # %%
 # Rank 0 gets an error, because its connection to rank 1 was closed. ``except`` does not repair the
-# group: it still has two members, one of which is dead, so the next step fails too.
+# group: the group still has two members, one of which is dead, so the next step fails too.
 #
 # A rank that exits is the better case, because with gloo the others notice at once. If rank 1 had hung instead, rank
 # 0 would have waited until the timeout of the group: by default 30 minutes, or 10 if ``backend`` is ``"nccl"``.
@@ -52,8 +52,8 @@ survivor, lost = launch("elastic/lost_rank.py", ranks=2)
 # The launcher may stop a rank while it writes. ``os.replace`` makes this harmless, because the previous checkpoint
 # then remains.
 #
-# Every attempt loads the last checkpoint and trains from there. Rank 0 saves one after every second
-# step, and in the first attempt rank 1 fails:
+# Every attempt loads the last checkpoint and trains from there. Rank 0 saves a checkpoint after every second step. In
+# the first attempt, which has the number 0, rank 1 fails. A rank finds this number in its environment:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: attempt
@@ -87,14 +87,14 @@ with tempfile.TemporaryDirectory() as folder:
 #    device of rank 0.
 #
 #    ``torchrun`` keeps nothing of what the ranks print. To read afterwards why a rank failed, add
-#    ``--log-dir=logs --tee=3``. Both streams of each rank then also go to files, such as ``attempt_0/1/stderr.log`` for
-#    local rank 1, below a folder for each job.
+#    ``--log-dir=logs --tee=3``. The ranks then also write stdout and stderr to files, such as
+#    ``attempt_0/1/stderr.log`` for local rank 1, below a folder for each job.
 #
 # A new group for each attempt
 # ----------------------------
 #
-# The ranks of a new attempt find each other through a store. The launcher serves it, so it outlives the ranks: what
-# attempt 0 wrote is still there when attempt 1 starts. To keep the attempts apart, the program puts the number of the
+# The ranks of a new attempt find each other through a store. Because the launcher serves this store, it outlives the
+# ranks: what attempt 0 wrote is still there when attempt 1 starts. To keep the attempts apart, the program puts the number of the
 # attempt before the keys of its group. It also reads the rank and the world size again, because both may have
 # changed:
 #
@@ -102,12 +102,12 @@ with tempfile.TemporaryDirectory() as folder:
 #    :part: join
 #
 # Without the prefix, ``init_process_group("gloo")`` would use the same keys in each attempt. An early rank of attempt
-# 1 could then read the address of a process of attempt 0, and would fail to connect to it. This concerns ``nccl``,
-# too, because its ranks exchange the id of their connection through the same store.
+# 1 could then read the address of a process of attempt 0, and would fail to connect to that process. ``nccl`` needs
+# the prefix, too, because its ranks exchange the id of their connection through the same store.
 #
-# With several nodes the prefix is not enough, because each launcher counts its own restarts. Set
-# ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of ``torchrun`` instead. Each attempt then
-# has its own store, and ``init_process_group("gloo")`` is enough.
+# With several nodes the prefix is not enough: each launcher counts its own restarts, so ranks of the same attempt
+# could have different prefixes. Set ``TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`` in the environment of ``torchrun``
+# instead. Each attempt then has its own store, and ``init_process_group("gloo")`` is enough.
 #
 # Restarts on several nodes
 # -------------------------
