@@ -73,9 +73,9 @@ show_table(
 # The forward pass also keeps *activations*, the values that the backward pass needs. Unlike the training state, they
 # grow with the batch.
 #
-# To save memory at the cost of time, keep fewer activations. With ``torch.utils.checkpoint``, which writes no file,
-# the forward pass keeps only the input of each layer, and the backward pass computes the layer again. The table shows
-# the bytes of the activations without and with such checkpoints:
+# To save memory at the cost of time, keep fewer activations. The checkpoints of ``torch.utils.checkpoint`` are not
+# files, but inputs of layers: the forward pass keeps only these, and the backward pass computes each layer again. The
+# table shows the bytes of the activations without and with such checkpoints:
 #
 # .. admonition:: The code that adds up the activations
 #    :collapsible: closed
@@ -100,14 +100,15 @@ for batch in (1, 2, 4, 8):
 show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
 
 # %%
-# With twice the batch, the activations take twice the memory, with and without checkpoints.
+# With twice the batch, the activations take twice the memory, with and without checkpoints. In each row, checkpoints
+# save most of it.
 #
 # What each feature splits
 # ------------------------
 #
-# The memory of a rank is the training state, the activations, and temporary tensors. The next table shows the
-# training state of one of eight ranks for the third model above. There, ``fully_shard`` is FSDP2,
-# ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline parallelism:
+# The memory of a rank is the training state, the activations, and temporary tensors. To choose a feature, first compare
+# the training state. The next table shows it for one of eight ranks that train the third model above. In the table,
+# ``fully_shard`` is FSDP2, ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline parallelism:
 
 count, ranks = 6.44, 8  # In billions, so bytes for each parameter become GB.
 for_each_parameter = {
@@ -133,7 +134,7 @@ show_table(
 # * With data parallelism, FSDP2 included, each rank keeps the activations of its part of the batch.
 # * Tensor parallelism also splits the activations inside the layers.
 # * With pipeline parallelism, a rank keeps only the activations of its own layers, for
-#   several microbatches at a time.
+#   several parts of the batch at a time.
 #
 # Temporary tensors add to the training state and the activations. With DDP, they include the buckets, a second copy
 # of the gradients, which is another 4 bytes for each parameter unless you set ``gradient_as_bucket_view=True``.
@@ -187,7 +188,7 @@ outputs = launch("memory/together.py", ranks=2)
 # Now both ranks skip step 1, so each average is of a single step. The joint decision costs an all-reduce in each
 # step.
 #
-# It helps only if the memory is used up before the first collective of the step. When DDP has already started
+# This helps only if the memory is used up before the first collective of the step. When DDP has already started
 # to reduce its gradients, all ranks must restart, as :doc:`elastic` shows. They must also restart when the memory of
 # the computer itself is used up, because Linux then kills a process with ``SIGKILL``, which it cannot catch.
 # ``torchrun`` reports the signal, and ``dmesg``, the log of the kernel, says whether a lack of memory was the reason.

@@ -26,7 +26,7 @@ the ranks of a *device mesh*. The plan says how to cut each layer:
    :no-caption:
 
 * ``ColwiseParallel`` divides the outputs of a layer among the ranks. Each rank computes its half of the 16
-  values between the layers. Because ``relu`` treats each value alone, it needs nothing from the other rank.
+  values between the layers. Because ``relu`` treats each value alone, the rank needs nothing from the other rank.
 * ``RowwiseParallel`` divides the inputs of a layer. Each rank multiplies its half of the inputs by its half
   of the matrix. The output is the sum over all ranks, so it takes an all-reduce.
 
@@ -48,8 +48,9 @@ from launcher import launch
 launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 
 # %%
-# A weight has one row for each output, so half of the outputs leaves ``[8, 4]`` of ``[16, 4]``. Every
-# rank holds the whole bias of the second layer, because the bias is added to the sum.
+# A weight has one row for each output. The first layer, ``up``, has half of its outputs on each rank, so ``[8, 4]`` is
+# left of ``[16, 4]``. Every rank holds the whole bias of the second layer, ``down``, because the bias is added to the
+# sum.
 #
 # The backward pass needs an all-reduce too, because each rank has computed the gradient of the input
 # from its half only. So each block needs two all-reduces, for which all ranks wait. Because this
