@@ -127,8 +127,9 @@ launch("process_groups/late_rank.py", ranks=2)
 # 1. chooses the backend and the timeout, if the arguments leave them open;
 # 2. meets the other ranks in a store; if this is a ``TCPStore``, ``torchrun`` or rank 0 serves it;
 # 3. puts a prefix before the keys of the group, so that other groups and the program can use the same store;
-# 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Its ranks exchange
-#    through the store what they need to connect: with gloo their addresses, and with NCCL an id that rank 0 creates;
+# 4. creates a backend for each device, or one for all of them, as the argument ``backend`` says. Through the store, the
+#    ranks exchange what this backend needs to connect them: for gloo their addresses, and for NCCL an id that rank 0
+#    creates;
 # 5. makes the new group the default group, which a call uses if you pass no ``group``.
 #
 # The store is only for small data: with gloo and NCCL, tensors travel through the connections of the backend.

@@ -94,9 +94,9 @@ with tempfile.TemporaryDirectory() as folder:
 # ----------------------------
 #
 # The ranks of a new attempt find each other through a store. Because the launcher serves this store, it outlives the
-# ranks: what attempt 0 wrote is still there when attempt 1 starts. To keep the attempts apart, the program puts the number of the
-# attempt before the keys of its group. It also reads the rank and the world size again, because both may have
-# changed:
+# ranks: what attempt 0 wrote is still there when attempt 1 starts. To keep the attempts apart, the program puts the
+# number of the attempt before the keys of its group. It also reads the rank and the world size again, because both may
+# have changed:
 #
 # .. listing:: gallery/overview/elastic/elastic_training.py
 #    :part: join

@@ -136,8 +136,9 @@ show_table(
 # * With pipeline parallelism, a rank keeps only the activations of its own layers, for
 #   several parts of the batch at a time.
 #
-# Temporary tensors add to the training state and the activations. With DDP, they include the buckets, a second copy
-# of the gradients, which is another 4 bytes for each parameter unless you set ``gradient_as_bucket_view=True``.
+# Temporary tensors add to the training state and the activations. With DDP, they include the buckets, in which DDP
+# all-reduces a second copy of the gradients. This copy takes another 4 bytes for each parameter, unless you set
+# ``gradient_as_bucket_view=True``.
 #
 # FSDP2 reaches its peak in the backward pass, when a rank also holds up to four tensors as large as all
 # parameters of one layer: the parameters of two layers, the gradients of one, and the input of a

@@ -110,10 +110,11 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 # Less between the nodes: hybrid sharding
 # ---------------------------------------
 #
-# FSDP2 (:doc:`sharded-training`) divides the parameters among all ranks, so its all-gathers cross the network
-# between the nodes, which is usually slower than the connections within a node. With *hybrid sharding* (HSDP),
-# each node has all parameters, and divides them among its own ranks. To get this, give ``fully_shard`` a mesh of
-# two dimensions. This one is for two nodes with eight GPUs each:
+# FSDP2 (:doc:`sharded-training`) divides the parameters among all ranks, and collects those of a layer with an
+# all-gather before the layer runs. These all-gathers cross the network between the nodes, which is usually slower than
+# the connections within a node. With *hybrid sharding* (HSDP), each node has all parameters, and divides them among its
+# own ranks. To get this, give ``fully_shard`` a *device mesh*, a table of ranks, with a row for each node. This one is
+# for two nodes with eight GPUs each:
 #
 # .. not-executed::
 #
@@ -143,7 +144,7 @@ outputs = launch("several_nodes/several_nodes.py", ranks=4, nodes=2)
 #      - all-reduce of the shard of the gradients, after the reduce-scatter
 #
 # So only gradients travel between the nodes, and each rank sends only its shard, an eighth of them. The price is
-# memory: a rank holds an eighth of the training state instead of a sixteenth.
+# memory: a rank holds an eighth of the parameters, their gradients and the optimizer state instead of a sixteenth.
 #
 # .. admonition:: Gradient accumulation with hybrid sharding
 #    :collapsible: closed

@@ -156,7 +156,8 @@ for row in put_on_a_clock([more, more]):
 # Combinations
 # ------------
 #
-# Because of these costs, tensor parallelism stays within a node, and another kind connects the nodes.
+# Tensor parallelism stays within a node because of its all-reduces, so a job on several nodes needs another kind of
+# parallelism between the nodes.
 #
 # To combine kinds of parallelism, a device mesh with two dimensions arranges the ranks in a table, and
 # each dimension serves one kind. Because this sample has only two ranks, its first dimension has the
