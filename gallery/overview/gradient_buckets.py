@@ -3,7 +3,7 @@ DDP's gradient buckets
 ======================
 
 A program that averages its gradients only after the backward pass makes the devices wait for the network in every
-step. ``DistributedDataParallel`` (DDP) hides most of this time, because it runs its all-reduces during the backward
+step. ``DistributedDataParallel`` (DDP) can hide most of this time, because it runs its all-reduces in the backward
 pass. This page compares both ways, and shows what you can change where the all-reduces still cost time: the size of
 the buckets, which are groups of gradients, the number of calls, and the number of bytes.
 
