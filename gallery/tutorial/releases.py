@@ -2,12 +2,13 @@
 From PyTorch 2.13 to 2.15: what to change, what is new
 ======================================================
 
-Look up here what to change in a backend when you move it from one release of PyTorch to the next. The second half of
-the page shows how one source uses what PyTorch 2.14 and 2.15 added for backends, and still compiles with 2.13:
-options and split groups, hooks, windows, and groups whose members change.
+The C++ interface of c10d changes between minor releases, so a backend may need edits before it compiles with the next
+one. The first half of this page lists what to change. The second half shows how one source uses what PyTorch 2.14 and
+2.15 added for backends, and still compiles with 2.13: options and split groups, hooks, windows, and groups whose
+members change.
 
 A backend for CPUs can do without these additions. A backend for an accelerator needs the options and ``split``,
-because programs bind their groups to a device.
+because programs split groups when they make a mesh of devices.
 
 .. diagram:: tutorial/releases/diagram
 
@@ -117,15 +118,10 @@ features without a macro, test the version of PyTorch in ``torch/version.h``:
 
 ``C10D_BACKEND_HAS_HOOKS`` does not distinguish the releases: in 2.14 it means abort hooks, while 2.15, which adds
 completion hooks and ``supportsAbortHooks``, defines it with the same value. Test the version for these additions of
-2.15, too:
+2.15, too.
 
-.. admonition:: The list of features
-   :collapsible: closed
-
-   .. listing:: gallery/tutorial/releases/recent_backend.cpp
-      :part: features
-
-This program compiles a backend for one rank, and prints which of these features the backend has:
+The rest of the page uses one small backend for one rank, ``recent``, whose source has these guards. The program
+compiles it, and prints which features it has with the installed release:
 """
 
 import json
@@ -159,7 +155,8 @@ release = ".".join(torch.__version__.split(".")[:2])
 print(f"PyTorch {release} has: {', '.join(recent.features) or 'none of them'}")
 
 # %%
-# The functions below print which feature is missing, or which error occurred:
+# The sections below run one feature after another. So that the program also runs with an older release, two functions
+# print which feature is missing, or which error occurred:
 
 
 def has(feature):
@@ -210,11 +207,8 @@ dist.destroy_process_group()
 # deprecates the old names, so use the new ones once you no longer support 2.13. Our backend overrides one
 # of each kind:
 #
-# .. admonition:: An old and a new name
-#    :collapsible: closed
-#
-#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
-#       :part: names
+# .. listing:: gallery/tutorial/releases/recent_backend.cpp
+#    :part: names
 #
 # All names that the release has work on this backend. If neither name of a method is overridden, the error
 # contains the new one.
@@ -239,13 +233,11 @@ dist.destroy_process_group()
 #
 # ``split_group`` makes a child group. Unless the program passes options, PyTorch copies those that
 # ``getBackendOptions`` of the parent returns. It writes the name and the timeout of the child into the copy, and
-# passes the copy to ``split``. On a rank outside the child, ``split`` must return ``nullptr``:
+# passes the copy to ``split``. On a rank outside the child, ``split`` must return ``nullptr``. The next section explains
+# ``perform_nocolor_split``, with which this listing ends:
 #
-# .. admonition:: The split
-#    :collapsible: closed
-#
-#    .. listing:: gallery/tutorial/releases/recent_backend.cpp
-#       :part: split
+# .. listing:: gallery/tutorial/releases/recent_backend.cpp
+#    :part: split
 #
 # Since PyTorch 2.14, the copy is made by ``clone``, which in the base class makes an object of the base class.
 # Therefore every derived class must override ``clone``, even if it adds no fields. If the copy has another type
@@ -254,7 +246,8 @@ dist.destroy_process_group()
 # .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #    :part: options
 #
-# So we split a group with each of these classes, and print the options of the parent:
+# To see what happens without ``clone``, we split a group with each of these classes, and print the options of the
+# parent. A second split, into a group without this rank, shows the ``nullptr``:
 
 for options in [recent.Options(), recent.OptionsWithoutClone()]:
     dist.init_process_group(
@@ -310,7 +303,8 @@ for can_split in [True, False] if release >= "2.15" else []:
 # sphinx_gallery_end_ignore
 
 # %%
-# Without ``clone``, the parent now has the name and the timeout of its child.
+# Without ``clone``, the parent now has the name and the timeout of its child. A backend that reads its timeout there
+# would give up too early.
 #
 # Groups on a bound device
 # ------------------------
@@ -343,10 +337,14 @@ for can_split in [True, False] if release >= "2.15" else []:
 # ---------------------------------------------
 #
 # A *hook* is a function that a backend keeps and calls, so that tools learn what happens inside it. The
-# *abort hooks* (since PyTorch 2.14) are called before the backend aborts after an error or a timeout, and
-# the *completion hooks* (since 2.15) for each operation that succeeded, never for one that failed:
+# backend calls its *abort hooks* (since PyTorch 2.14) before it aborts after an error or a timeout, and
+# its *completion hooks* (since 2.15) for each operation that succeeded, never for one that failed.
 #
-# .. admonition:: Both kinds of hooks
+# A completion hook receives the key of a ``Work``, by which c10d finds the operation. If the ``Work`` may
+# already be freed by then, ``Work.hpp`` demands that the backend override ``getCompletionKey``, and never
+# use a key twice.
+#
+# .. admonition:: The code of the hooks, of the ``Work`` and of the collectives
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
@@ -359,25 +357,15 @@ for can_split in [True, False] if release >= "2.15" else []:
 #    Python function, as on this page, so our thread takes Python's interpreter lock to call it. A completion hook
 #    must not take that lock, according to ``Hooks.hpp``, because a backend may hold a lock of its own in the call.
 #
-# A completion hook receives the key of a ``Work``, by which c10d finds the operation. If the ``Work`` may
-# already be freed by then, ``Work.hpp`` demands that the backend override ``getCompletionKey``, and never
-# use a key twice:
-#
-# .. admonition:: The ``Work`` and its key
-#    :collapsible: closed
-#
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: work
-#
-# .. admonition:: The collectives, which call the hooks
-#    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: copy
 #
 # Since PyTorch 2.15, c10d registers hooks of its own when it makes a group, for example those of the *flight
-# recorder*. It keeps a record of each operation, for backends that keep no records themselves. Before an abort, the
-# recorder writes the records to a file, whose name is ``TORCH_FR_DUMP_TEMP_FILE`` followed by the rank.
+# recorder*. For a backend that keeps no records itself, the recorder keeps one of each operation. Before an abort, it
+# writes the records to a file, whose name is ``TORCH_FR_DUMP_TEMP_FILE`` followed by the rank.
 #
 # We run an operation that succeeds and one that fails, first in a group with completion hooks and then in one
 # without, and print the records:
@@ -423,9 +411,9 @@ assert records == (["records_of_rank_0"] if completion_hooks else [])
 # sphinx_gallery_end_ignore
 
 # %%
-# With completion hooks, the records tell the operation that succeeded from the one that failed.
-# Without them, the flight recorder retires each record as soon as the operation has started, so both look
-# the same.
+# With completion hooks, the records tell the operation that succeeded from the one that failed. A record is *retired*
+# when the recorder no longer expects news of its operation. Without the hooks, the recorder retires each record as soon
+# as the operation has started, so both look the same.
 #
 # Windows
 # -------
@@ -502,30 +490,29 @@ build.cleanup()
 # 3. Each member calls ``reconfigure`` with all handles, and with a ``uuid`` that the group has not had before.
 #
 # If a member passes a list of handles, its new rank is the position of its own handle; if it passes a set, the
-# backends choose the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13:
+# backends choose the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13.
 #
-# .. admonition:: The change of members
+# With ``enable_reconfigure=True``, ``init_process_group`` makes a group that is not initialized before the first
+# ``reconfigure``. Because c10d only passes the flag on, the backend must check it before each collective.
+#
+# .. admonition:: The change of members, and the check of the flag
 #    :collapsible: closed
 #
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: reconfigure
 #
-# ``init_process_group(enable_reconfigure=True)`` makes a group that is not initialized before the first
-# ``reconfigure``. Because c10d only passes the flag on, the backend must check it:
-#
-# .. admonition:: The check of the flag
-#    :collapsible: closed
-#
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: initialized
 #
 # The functions in Python, such as ``dist._reconfigure``, begin with an underscore, their documentation calls
-# them experimental, and no other Python code of PyTorch calls them.
+# them experimental, and no other Python code of PyTorch calls them. So implement them only for programs that you know
+# to call them.
 #
 # What was verified
 # -----------------
 #
-# The extensions of this site compile with each release of this table from the same sources, with ``-Wall -Wextra``:
+# To show that one source can serve all three releases, a test compiles the extensions of this site with each of them,
+# from the same sources and with ``-Wall -Wextra``:
 #
 # .. csv-table::
 #    :file: releases/releases.csv
@@ -586,8 +573,9 @@ from launcher import run_program
 output = run_program("releases/next_release.py", timeout=500)
 
 # %%
-# The audit finds the override that stops compiling, and the new method, which ``shm`` would inherit: it would then
-# report no capability at all.
+# The audit finds the override that stops compiling, and the new method, which ``shm`` would inherit, so that it would
+# report no capability at all. Our backend compiles with the copy only because of its guard. So before you move your
+# backend to a new release, audit it with the headers of that release, and guard the overrides that the audit names.
 #
 # Not run here: a ``split`` that waits for keys on the connection of the parent, and PyTorch 2.16. Whether it will
 # have ``capabilities``, and the names in ``BackendCapability``, were not verified.
