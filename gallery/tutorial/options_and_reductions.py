@@ -20,7 +20,7 @@ your programs request; the last column names the features that pass each:
    * - ``SUM``
      - the sum; the default of every function
      - DDP, tensor parallelism, FSDP2 for gradients of ``float16`` and ``float64``, and for all gradients on one rank,
-       on MTIA, and after ``set_force_sum_reduction_for_comms(True)``
+       on the accelerator MTIA, and after ``set_force_sum_reduction_for_comms(True)``
    * - ``AVG``
      - the sum of the inputs, each divided first by the number of ranks, as the docstring of ``ReduceOp`` says; gloo
        divides the sum
@@ -79,11 +79,11 @@ assert fields <= described, fields - described
 # gloo, so a program that requests this reduction gets an error from gloo.
 #
 # Let your backend, too, raise an error for what it lacks, because a wrong result goes unnoticed.
-# :doc:`/right/tensors-of-every-kind` shows how the frame reduces each dtype.
+# :doc:`/right/tensors-of-every-kind` shows how ``store`` reduces each dtype.
 #
-# Complex tensors are special: ``dist.all_reduce`` passes them as a view of real numbers, which is right only for
-# ``SUM``, ``AVG`` and ``PREMUL_SUM``, so it refuses the other reductions before it calls the backend. ``dist.reduce``
-# passes the complex tensor itself.
+# If your programs reduce complex tensors, test ``dist.reduce`` as well, which passes the complex tensor itself.
+# ``dist.all_reduce`` passes it as a view of real numbers. Because that is right only for ``SUM``, ``AVG`` and
+# ``PREMUL_SUM``, ``dist.all_reduce`` refuses the other reductions before it calls the backend.
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -94,8 +94,9 @@ assert fields <= described, fields - described
 # Options of a call
 # -----------------
 #
-# Each collective has a structure of options, such as ``AllreduceOptions``, which ``Types.hpp`` defines; messages have
-# none. :doc:`every-operation` lists the fields of each structure, which have these meanings:
+# Besides its tensors, a collective receives a structure of options, such as ``AllreduceOptions``, which ``Types.hpp``
+# defines. ``send`` and ``recv`` have none. :doc:`every-operation` lists the fields of each structure, which have these
+# meanings:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -178,11 +179,13 @@ assert fields <= described, fields - described
 # What the create function receives
 # ---------------------------------
 #
+# The arguments above reach a backend through its *create function*, which you register under its name. To receive
+# ``pg_options``, register it with ``extended_api=True``, because PyTorch otherwise drops them silently:
+#
 # .. diagram:: tutorial/options_and_reductions/diagram
 #
-# To receive ``pg_options``, register the create function with ``extended_api=True``, because PyTorch otherwise drops
-# them silently. The function then gets two arguments. The second is the program's ``pg_options`` or ``None``, and the
-# first a ``DistributedBackendOptions`` with these fields:
+# With ``extended_api=True``, the function gets two arguments. The second is the program's ``pg_options`` or ``None``,
+# and the first a ``DistributedBackendOptions`` with these fields:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -210,9 +213,9 @@ assert fields <= described, fields - described
 # The options of a backend
 # ------------------------
 #
-# ``getBackendOptions`` returns the options of the backend, an object of ``Backend::Options`` or of a derived class.
-# PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout, the name and the ranks
-# of the group. ``Backend::Options`` has these fields:
+# The backend keeps its options, an object of ``Backend::Options`` or of a derived class, and returns them from
+# ``getBackendOptions``. PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout, the
+# name and the ranks of the group. ``Backend::Options`` has these fields:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -4,7 +4,7 @@ What your backend must implement
 
 A program ends with an error at the first method that its backend lacks, but no feature of PyTorch calls all methods.
 Look up here which ones each feature calls, so that you can begin with those that your programs need. The tables come
-from a worker that runs small examples of the features on two ranks. You can also record your own program.
+from a program that runs small examples of the features on two ranks. You can also record your own program.
 
 .. diagram:: tutorial/what_a_backend_needs/diagram
 
@@ -14,7 +14,7 @@ Methods by feature
 Each row is a method of ``c10d::Backend`` to override, and each column a feature. A ✓ means that the feature
 called the method on at least one rank. The last row has the reductions. *DCP* is a distributed checkpoint, *DTensor*
 is the basis of tensor parallelism, and *objects* are the collectives on Python objects. The tensors of this run are
-on a CPU, and the backend is gloo:
+on a CPU, and the backend is gloo, PyTorch's own for CPUs:
 """
 
 from launcher import launch
@@ -44,7 +44,7 @@ show_table(*methods_of_features(on_cpu))
 # -------------------
 #
 # A program may also call functions that belong to no feature of the table, and some of them need further
-# methods. The worker runs these, too:
+# methods. The same program runs these, too:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -63,7 +63,7 @@ for name, methods in calls_of_functions(on_cpu).items():
 # What an accelerator changes
 # ---------------------------
 #
-# A backend for an accelerator needs some methods in addition. To find them, the worker runs the same
+# A backend for an accelerator needs some methods in addition. To find them, the program runs the same
 # features and functions on the simulated device of :doc:`/accelerators/device`. Its only backend is
 # ``simccl``, and each rank passes its device as ``device_id`` to ``init_process_group``. The table has
 # the rows that differ between the two runs:
@@ -98,7 +98,7 @@ show_table(*differences(on_cpu, on_device))
 #
 #    A reduction also has a ``ReduceOp``. It is an argument of the operator that the dispatcher calls, so a
 #    dispatch mode sees it. Since PyTorch 2.15, Python can read it. ``split``, ``startCoalescing`` and
-#    ``endCoalescing`` have no operator, and therefore no event, so the worker notes them where Python calls them:
+#    ``endCoalescing`` have no operator, and therefore no event, so the program notes them where Python calls them:
 #
 #    .. listing:: gallery/tutorial/shared/calls_of_features.py
 #       :part: reductions
@@ -122,7 +122,7 @@ show_table(*differences(on_cpu, on_device))
 # ------------
 #
 # A backend also needs right results, because not every feature notices wrong ones. To see which do, the next
-# worker runs three cases with the dummy, whose results are all zeros:
+# program runs three cases with the dummy, whose results are all zeros:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -135,7 +135,7 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 # ``DistributedDataParallel`` first all-gathers the number of parameters, and each rank compares its number with that
 # of rank 0. From the dummy, the number of rank 0 arrives as zero, so all ranks raise an error, even rank 0.
 #
-# ``all_gather_object`` calls ``all_gather_single``, which the dummy does not have.
+# ``all_gather_object`` does not get as far, because it calls ``all_gather_single``, which the dummy does not have.
 #
 # .. note::
 #
@@ -143,8 +143,10 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 #    the objects. It raised an ``EOFError``, because zero bytes contain no object.
 #
 # The third case averages gradients by hand, and checks nothing. The gradients are zero, the program ends
-# without an error, and a model that is trained like this never learns. A wrong backend can look the same,
-# so test the values, and not only that the program ends.
+# without an error, and a model that is trained like this never learns. A wrong backend can look the same.
+#
+# So begin with the methods and reductions in the columns of your features, and add what ``record`` lists for your
+# program. Then test the values, and not only that the program ends.
 #
 # Not run here: the features on hardware, and FSDP2 with a factor to divide by, which needs
 # ``ReduceOp.PREMUL_SUM``.
