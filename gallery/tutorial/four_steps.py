@@ -88,7 +88,8 @@ temporary.cleanup()
 
 # %%
 # ``pip`` compiles the C++ and installs the package, which takes about a minute. Then ``torchrun`` starts the
-# program once for each rank. You can ignore its warning about ``OMP_NUM_THREADS``.
+# program once for each rank. You can ignore its warning about ``OMP_NUM_THREADS``. Step 4 explains the lines that the
+# ranks print.
 #
 # Without ``--no-build-isolation``, ``pip`` downloads another PyTorch and compiles against that one.
 #
@@ -118,7 +119,7 @@ temporary.cleanup()
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
 #    :part: includes
 #
-# A future must be told on which accelerators its tensors are. For CPU tensors, the list is empty:
+# The future needs to know on which accelerators its tensors are. For CPU tensors, the list is empty:
 #
 # .. listing:: extension/dummy_collectives/src/dummy.cpp
 #    :part: devices

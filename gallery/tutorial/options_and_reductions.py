@@ -214,8 +214,8 @@ assert fields <= described, fields - described
 # ------------------------
 #
 # The backend keeps its options, an object of ``Backend::Options`` or of a derived class, and returns them from
-# ``getBackendOptions``. PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout, the
-# name and the ranks of the group. ``Backend::Options`` has these fields:
+# ``getBackendOptions``. PyTorch passes ``pg_options`` on unchanged, so the create function must fill in the timeout,
+# the name and the ranks of the group. ``Backend::Options`` has these fields:
 #
 # .. list-table::
 #    :header-rows: 1

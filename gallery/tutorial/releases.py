@@ -233,8 +233,8 @@ dist.destroy_process_group()
 #
 # ``split_group`` makes a child group. Unless the program passes options, PyTorch copies those that
 # ``getBackendOptions`` of the parent returns. It writes the name and the timeout of the child into the copy, and
-# passes the copy to ``split``. On a rank outside the child, ``split`` must return ``nullptr``. The next section explains
-# ``perform_nocolor_split``, with which this listing ends:
+# passes the copy to ``split``. On a rank outside the child, ``split`` must return ``nullptr``. The next section
+# explains ``perform_nocolor_split``, with which this listing ends:
 #
 # .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #    :part: split

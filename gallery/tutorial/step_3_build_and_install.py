@@ -2,7 +2,7 @@
 Step 3: Build and install the extension
 =======================================
 
-A package with C++ often compiles slowly. After its installation, its import can still fail, for example because it
+A package with C++ often compiles slowly. Even after it was installed, its import can fail, for example because it
 was compiled for another PyTorch.
 
 This page says more about the package than :doc:`four-steps`: which flags make it compile quickly, and what to
@@ -31,23 +31,17 @@ A backend for real hardware links its communication library here, with ``library
 :doc:`/library/several-hosts` explains.
 
 ``pyproject.toml`` describes the package and what its build needs. It leaves the requirement on PyTorch to
-``setup.py``, which knows with which release it compiles:
+``setup.py``, which knows with which release it compiles. The Python part of the package is one file, which loads
+the compiled module. It imports ``torch`` first, because the compiled module depends on PyTorch's libraries.
 
-.. admonition:: The description of the package
+.. admonition:: The description and the Python part of the package
    :collapsible: closed
 
    .. listing:: extension/dummy_collectives/pyproject.toml
       :part: metadata
 
-The Python part of the package is one file, which loads the compiled module:
-
-.. admonition:: The Python part of the package
-   :collapsible: closed
-
    .. listing:: extension/dummy_collectives/dummy_collectives/__init__.py
       :part: package
-
-   It imports ``torch`` first, because the compiled module depends on PyTorch's libraries.
 """
 
 # %%
@@ -56,7 +50,7 @@ The Python part of the package is one file, which loads the compiled module:
 #
 # Compiling is slow because of ATen's headers, which take nearly all of the compiler's time, whatever the
 # size of your own file. With setuptools' default flags, ``-O3 -g``, and with ``torch/python.h``, one
-# compilation with GCC 12 took about 60 seconds. With the flags above and another header it took about 25.
+# compilation with GCC 12 took about 60 seconds. With the flags above and a smaller header it took about 25.
 # Three changes make the difference, the largest first:
 #
 # * ``-g0`` saves about 20 seconds, because debug information for all of ATen is large and slow to write.
@@ -162,11 +156,13 @@ with mock.patch.object(torch, "__version__", "2.12.1"):
         print(error)
 
 # %%
-# A patch of PyTorch, such as 2.14.1, needs no new build. PyTorch does not promise that, but apart from the
-# version, all headers of 2.14.0 and 2.14.1 are equal.
+# The check compares only the minor release, because a patch of PyTorch, such as 2.14.1, needs no new build. PyTorch
+# does not promise that, but apart from the version, all headers of 2.14.0 and 2.14.1 are equal.
 #
 # What may go wrong
 # -----------------
+#
+# If a check fails, find its message in this list:
 #
 # * ``TypeError: incompatible function arguments`` that mentions ``c10d::Store``, or
 #   ``undefined symbol``: the extension was compiled for another PyTorch, or with another
@@ -224,7 +220,7 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The zeros come from the module that ``load`` has compiled. When the C++ seldom changes any more, install the package
-# again, so that no job has to wait for the compiler.
+# The zeros come from the module that ``load`` has compiled. When the C++ seldom changes any more, return to the
+# installed package, so that no job has to wait for the compiler.
 #
 # Not run here: the failures of the list, and a build with a CUDA toolkit.

@@ -28,9 +28,9 @@ module that was compiled at run time has no such metadata, so PyTorch cannot fin
 # Calls that find the backend
 # ---------------------------
 #
-# Because the first lookup that succeeds registers the backend for the whole process, each call below needs
-# a new process. Therefore each rank of the program is a separate job, and names a backend in one of these
-# ways:
+# Several functions of ``torch.distributed`` take the name of a backend, and all of them should find it. Because the
+# first lookup that succeeds registers the backend for the whole process, each call needs a new process. Therefore each
+# rank of the program is a separate job, and names a backend in one of these ways:
 #
 # .. listing:: gallery/tutorial/step_3_found_by_name/found_by_name.py
 #    :part: ways
@@ -158,6 +158,7 @@ temporary.cleanup()
 
 # %%
 # We made ``unloadable`` above, but ``nccl4py`` comes from PyTorch 2.15.0 itself, and names a module that does not
-# exist. So even where every backend is installed correctly, loading all entry points can fail.
+# exist. So even where every backend is installed correctly, loading all entry points can fail. Loading the one with the
+# right name, as PyTorch does, finds your backend without any change to the program.
 #
 # Not run here: an entry point that is not callable.
