@@ -311,7 +311,7 @@ for can_split in [True, False] if release >= "2.15" else []:
 #
 # A program for an accelerator passes ``device_id`` to ``init_process_group``, which binds the group to that
 # device. Then ``init_device_mesh`` with several dimensions calls ``split_group`` without looking at
-# ``supportsSplitting``, so HSDP, or tensor parallelism with FSDP2, needs a backend that can split.
+# ``supportsSplitting``. So hybrid sharding, or tensor parallelism with FSDP2, needs a backend that can split.
 # :doc:`/accelerators/groups-and-meshes` explains this.
 #
 # ``new_group`` never calls ``split``. If ``supportsSplitting`` is true, and the new group has the same backend,
@@ -480,6 +480,8 @@ build.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
+# The methods that our window overrides work, and the error names the one that it lacks.
+#
 # Groups whose members change
 # ---------------------------
 #
