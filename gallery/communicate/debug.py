@@ -3,7 +3,7 @@ Debug hangs and wrong results
 =============================
 
 A job that hangs says nothing, and the rank that you look at is often not the one with the bug, because it only waits
-for another. So each tool on this page serves to compare all ranks, and to find the one that differs.
+for another. So each tool on this page compares all ranks, to find the one that differs.
 
 If a job hangs, with DDP, FSDP2 or your own backend, follow the sections in their order; the last one has a table of
 usual causes. If the job computes wrong results, begin with the section on ``DETAIL``, and if it is slow, with that on
@@ -11,14 +11,15 @@ a late rank.
 
 .. diagram:: communicate/debug/diagram
 
-Look while the job still hangs, because at the timeout of the group the wait ends: by default after 30 minutes, and
-after 10 if ``backend`` is ``"nccl"``. ``py-spy``, and with NCCL the flight recorder, need no preparation; for the
-other tools, start the job again.
+Look while the job still hangs, because the wait ends at the timeout of the group: by default after 30 minutes, and
+after 10 if ``backend`` is ``"nccl"``. ``py-spy`` and ``gdb`` can look at a job that already runs, and NCCL's flight
+recorder writes its files at the timeout. The other tools need a line in the program or a variable of the environment,
+so start the job again for them.
 
 Look at a hanging rank
 ----------------------
 
-To see where the ranks are stuck, take the stack of each from outside, on every host. ``pgrep`` finds the
+First find out where each rank is stuck. Take its stack from outside, on every host: ``pgrep`` finds the
 processes, and ``grep`` reads the rank of one from its environment. ``py-spy`` shows the Python stack and, with
 ``--native``, its C++ frames. ``gdb`` also shows threads that run only C++:
 
@@ -44,14 +45,15 @@ Then compare the stacks:
 - If only ``init_process_group`` or ``new_group`` is slow, check DNS: each connection to the store asks for the name of
   its address.
 
-Where neither tool is allowed, prepare the program with Python's ``faulthandler``. It writes the stacks from a
-thread of its own, so it works although the main thread hangs in C++. In the sample, rank 0 validates after each epoch,
-while rank 1 waits for it at a barrier:
+Where neither tool is allowed, let the program itself write its stacks, with Python's ``faulthandler``. It writes them
+from a thread of its own, so it works although the main thread hangs in C++. In the sample, rank 0 validates after each
+epoch, while rank 1 waits for it at a barrier:
 
 .. listing:: gallery/communicate/debug/hanging_rank.py
    :part: validate
 
-The first epoch works, because ``model.module`` is the model without DDP. The second one passes ``model``:
+The first epoch works, because ``model.module`` is the model without DDP. The second one passes ``model``, after
+``faulthandler`` has been told to write the stacks to a file every half second:
 
 .. listing:: gallery/communicate/debug/hanging_rank.py
    :part: stack
@@ -67,14 +69,14 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # takes part in no forward pass, so no rank receives the broadcast.
 #
 # The fix is to validate with ``model.module``. You can also let all ranks validate, each on its part of the data.
-# With FSDP2, only this second fix helps, because a forward pass gathers parameters from all ranks.
+# With FSDP2, only this second fix helps, because each forward pass gathers parameters from all ranks.
 #
 # Compare calls with the flight recorder
 # --------------------------------------
 #
-# A stack shows where a rank is now, but not which calls it has made. PyTorch's flight recorder keeps the last 2000
-# calls of a backend in memory. With NCCL, the ranks write these calls to files at the timeout; with other backends,
-# the program must do so.
+# A stack shows where a rank is now, but not which calls it has made. For that, PyTorch's *flight recorder* keeps the
+# last 2000 calls of a backend in memory. With NCCL, each rank writes these calls, its *trace*, to a file at the
+# timeout; with other backends, the program must do so.
 #
 # In the next program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0. This
 # program and the following ones use ``shm``, this site's backend for shared memory:
@@ -111,18 +113,19 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #          loss.item()
 #          timer.cancel()
 #
-# The command ``torchfrtrace FOLDER`` then reports the first call that not all ranks have made.
-#
-# Rank 0 prints two lines of the report. Each rank also prints its newest entry from ``c10d._dump_fr_trace_json``.
-# With gloo, you need these entries, because ``torchfrtrace`` of PyTorch 2.15 fails on traces of gloo with a
-# ``KeyError``:
+# When all traces are in one folder, the command ``torchfrtrace FOLDER`` reports the first call that not all ranks have
+# made. Here rank 0 prints two lines of this report. ``torchfrtrace`` of PyTorch 2.15 fails on traces of gloo with a
+# ``KeyError``, so with gloo, compare the entries of the ranks yourself: each rank also prints its newest entry, from
+# ``c10d._dump_fr_trace_json``:
 
 output = launch("debug/missing_call.py", ranks=2)
 
 # %%
 # The report names the call and the rank that did not make it. It also contains the line of the call, so search the
-# program there for a branch in which rank 1 skips the broadcast. Do not rely on the ``state`` of an entry: if a
-# backend, such as ``shm``, does not report the ends of its operations, even a completed call can stay "scheduled".
+# program there for a branch in which rank 1 skips the broadcast.
+#
+# Do not rely on the ``state`` of an entry: if a backend, such as ``shm``, does not report the ends of its operations,
+# even a completed call can stay "scheduled".
 #
 # .. admonition:: Variables of NCCL's backend
 #    :collapsible: closed
@@ -151,8 +154,9 @@ output = launch("debug/missing_call.py", ranks=2)
 # Check each call with ``DETAIL``
 # -------------------------------
 #
-# To find ranks that call different operations, or pass different shapes, run the program once with the variable
-# ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around the backend of each new group. Before each
+# The flight recorder compares calls after the ranks have stopped. To compare them before each operation, run the
+# program once with the variable ``TORCH_DISTRIBUTED_DEBUG=DETAIL``, which finds ranks that call different operations
+# or pass different shapes. PyTorch then puts a wrapper around the backend of each new group. Before each
 # collective, the wrapper compares the calls of all ranks through a gloo group of its own. If a rank does not arrive,
 # rank 0 names it at the timeout of the group.
 #
@@ -162,8 +166,8 @@ output = launch("debug/missing_call.py", ranks=2)
 # .. admonition:: Tensors of different shapes
 #    :collapsible: closed
 #
-#    So that one run shows both, the program calls ``dist.set_debug_level``, which applies to the groups that are created
-#    afterwards:
+#    So that one run shows both, the program calls ``dist.set_debug_level``, which applies to the groups that are
+#    created afterwards:
 #
 #    .. listing:: gallery/communicate/debug/ranks_differ.py
 #       :part: shapes
@@ -182,9 +186,9 @@ output = launch("debug/ranks_differ.py", ranks=2)
 # Find a missing rank
 # -------------------
 #
-# If you know roughly where a rank goes missing, put a barrier there that names it. ``monitored_barrier`` needs
-# a backend for CPUs that has this method. So with NCCL, let all ranks create a gloo group once, beside the
-# group for training:
+# If you know roughly where a rank goes missing, put a barrier there that names it: ``monitored_barrier``. It needs
+# a backend for CPUs that has this method, such as gloo. So with NCCL, let all ranks create a gloo group once, beside
+# the group for training:
 #
 # .. listing:: gallery/communicate/debug/monitored_barrier.py
 #    :part: missing
@@ -201,10 +205,10 @@ output = launch("debug/monitored_barrier.py", ranks=3, expected_stderr="monitore
 # Find a late rank
 # ----------------
 #
-# If a job is slow, one rank may hold up all others. PyTorch's profiler shows the call of each operation and, if the
-# backend supports it, an event that lasts until the operation ends. That event contains the time in which the rank
-# waits for others. To show this, the program delays rank 1 by 0.3 s, and prints whether the operation ends long after
-# its call:
+# If a job is slow but does not hang, one rank may hold up all others. PyTorch's profiler records an event for the call
+# of each operation and, if the backend supports it, an event that lasts until the operation ends. This second event
+# contains the time in which the rank waits for others. To show that, the program delays rank 1 by 0.3 s, and prints
+# whether the operation ends long after its call:
 #
 # .. admonition:: The late rank
 #    :collapsible: closed
@@ -225,8 +229,8 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 # From the rank to its bug
 # ------------------------
 #
-# Each tool leads to a rank that differs. Continue in the program of that rank: look for the branch that the other
-# ranks do not take. Often the cause is one of these:
+# Each tool has led to a rank that differs from the others, but not to the reason. Continue in the program of that rank:
+# look for the branch that the other ranks do not take. Often the cause is one of these:
 #
 # .. list-table:: Usual causes of a hang
 #    :header-rows: 1
@@ -308,5 +312,5 @@ output = launch("debug/late_in_a_profile.py", ranks=2, expected_stderr=PROFILER)
 #    .. listing:: extension/frame/c10d_frame/include/frame/work.hpp
 #       :part: profiler
 #
-# Not run here: NCCL, firewalls, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for NaN.
-# NCCL's variables are described as in PyTorch's headers, and the default path as in its library.
+# Not run here: NCCL, firewalls, the timer, ``torchfrtrace`` on traces of gloo or with missing files, and the check for
+# NaN. NCCL's variables are described as in PyTorch's headers, and the default path as in its library.

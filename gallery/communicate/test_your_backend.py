@@ -9,15 +9,15 @@ The suite ``c10d-conformance`` holds any backend of ``torch.distributed`` to wha
 command. This page shows how to run it, how to read its report, and how to turn a failure into a program
 that shows the bug.
 
-The suite has :count:`checks` checks of backends in C++ or Python, and needs PyTorch, pytest and hypothesis. You find it in
-the folder ``conformance`` of the zip file at the end of this page.
+The suite has :count:`checks` checks. It is in the folder ``conformance`` of the zip file at the end of this page, and
+needs PyTorch, pytest and hypothesis.
 
 .. diagram:: communicate/test_your_backend/diagram
 
 Run the suite
 -------------
 
-Two arguments are enough:
+The suite needs to know only your backend, so two arguments are enough:
 
 .. not-executed::
 
@@ -29,11 +29,11 @@ Two arguments are enough:
       $ c10d-conformance --backend mine --import my_module
 
 ``--backend`` is the name that a program passes to ``init_process_group``, and ``--import`` is the module
-that registers it. The suite starts the ranks itself: two and four, unless a check needs another number or
-``--ranks`` says otherwise. While you work on one operation, ``-k`` selects checks by their names, as in
+that registers this name. The suite starts the ranks itself, and runs most checks with two ranks and again with four,
+unless ``--ranks`` says otherwise. While you work on one operation, ``-k`` selects checks by their names, as in
 pytest.
 
-The example is the dummy, the backend that moves no data, with three checks:
+The next program runs three checks of the dummy, the backend that moves no data, and shortens the output:
 """
 
 import os
@@ -67,7 +67,8 @@ print(f"{result} (exit status {status})")
 # Read the report
 # ---------------
 #
-# Each check runs one or more cases, such as one for each dtype, and each case has one of five verdicts:
+# The last line of the output counts verdicts, so begin with these. Each check runs one or more cases, such as one for
+# each dtype, and each case has one of five verdicts:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -79,7 +80,7 @@ print(f"{result} (exit status {status})")
 #    * - ``refused``
 #      - All ranks raise an error that says what the backend does not support.
 #    * - ``wrong``
-#      - A value, an effect or an error differs from what is promised, or some ranks refuse while
+#      - A value, an effect or an error differs from what PyTorch promises, or some ranks refuse while
 #        others return.
 #    * - ``crash``
 #      - The process of a rank ends.
@@ -90,30 +91,30 @@ print(f"{result} (exit status {status})")
 # A check with one of the last three verdicts fails, and the exit status is then 1. In the output above, the
 # check of ``all_gather`` fails, because the dummy returns zeros.
 #
-# To find the bug behind a failure, read the section ``Failures`` of the output. Below each promise, ``made by`` names
-# the function or the header of PyTorch that makes it. A case with wrong values has its operation, dtype, shape,
-# memory layout and kind of call. The next line says which element differs first: above, for example, 0 where -3 is
-# expected.
+# To find the bug behind a failure, read the section ``Failures`` of the output. For each check that fails, it has the
+# promise, and ``made by`` names the function or the header of PyTorch that makes this promise. For each wrong case,
+# it has the operation, dtype, shape, memory layout and kind of call. The line below says which element differs
+# first: above, for example, 0 where -3 is expected. After a hang, the report contains the Python stack and the C++
+# stack of every rank.
 #
-# After a hang, the report contains the Python stack and the C++ stack of every rank.
+# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so. But an
+# operation that worked yesterday and is refused today then goes unnoticed, too. So record what works:
+# ``--add-claims FILE`` writes into a file how many cases of each check are right, and a later run with
+# ``--claims FILE`` fails if there are fewer.
 #
-# A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so.
-#
-# Because a refusal is no failure, record what works: ``--add-claims FILE`` writes how many cases of each check
-# are right into a file, and a later run with ``--claims FILE`` fails if there are fewer. The ``README.md`` of
-# the suite has the other options.
-#
-# But all ranks must refuse. If the receiver refuses and the sender does not, as without ``recvAnysource``, the sender
-# hangs. So that such a check does not delay every run, name it in a file, one ``check: reason`` in a line, and pass
-# the file with ``--skips``.
+# A refusal counts only if all ranks refuse. For example, without the method ``recvAnysource``, a receive from any rank
+# fails, but the sender does not know that, and hangs. So that such a check does not delay every run, write its name and
+# the reason into a file, as a line ``check: reason``, and pass the file with ``--skips``.
 #
 # What one run does not find
 # --------------------------
 #
-# The suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another algorithm
-# for long tensors, let it read the threshold from an environment variable, because the suite passes no options, and
-# run the suite once more with a threshold of zero. One run does not rule out races, so repeat the run, also with more
-# ranks than cores.
+# A report without failures says nothing about code that did not run, so look for such code in your backend. For
+# example, the suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
+# algorithm for long tensors, let it read the threshold from an environment variable, because the suite passes no
+# options, and run the suite once more with a threshold of zero.
+#
+# A race shows itself only in some runs, so repeat the run, also with more ranks than cores.
 #
 # .. admonition:: Options for other runs
 #    :collapsible: closed
@@ -141,9 +142,9 @@ print(f"{result} (exit status {status})")
 # options of the plugin have ``--c10d-`` before the names above, and without ``--c10d-backend`` the plugin does
 # nothing.
 #
-# The plugin collects each check as a test, which has an id, the marker ``c10d`` and one for its capability, such as
-# ``c10d_all_reduce``. So ``-k``, ``-m``, ``-x``, ``--lf`` and reports for JUnit work as for your tests. Here are the
-# dummy's own test and three checks:
+# To pytest, each check is a test with the marker ``c10d`` and a marker for its capability, such as
+# ``c10d_all_reduce``. So ``-k``, ``-m``, ``-x``, ``--lf`` and reports for JUnit work as for your tests. In the next
+# run, pytest finds the dummy's own test in the current folder, and adds the three checks:
 
 import shlex
 
@@ -162,10 +163,10 @@ output = subprocess.run(call, **place, capture_output=True, text=True).stdout
 print(output.partition("selected\n\n")[2].partition("\n\n")[0])
 
 # %%
-# pytest shows a refusal as a skipped test. The suite starts the ranks from a process of its own, so your ``conftest.py``
-# may import the backend, start threads and use the device.
+# pytest shows a refusal as a skipped test. The suite starts the ranks from a process of its own, so your
+# ``conftest.py`` can import the backend, start threads and use the device.
 #
-# This is a workflow for GitHub:
+# So that each push is tested, let the server run this command. This is a workflow for GitHub:
 #
 # .. not-executed::
 #
@@ -201,7 +202,8 @@ print(output.partition("selected\n\n")[2].partition("\n\n")[0])
 #           ``DistTestCases.backend_feature``, or only on CUDA.
 #       * - ``FSDPTest`` in ``common_fsdp``, ``DTensorTestBase`` in ``distributed._tensor.common_dtensor``
 #         - base classes for tests of FSDP2 and DTensor
-#         - They take the default backend of the current accelerator, so register yours with ``devices``, and import it first.
+#         - They take the default backend of the current accelerator, so register yours with ``devices``, and import it
+#           first.
 #
 #    Except for ``DistributedTest``, PyTorch's tests with these classes are in no package, but in the folder
 #    ``test/distributed`` of PyTorch's repository.
@@ -209,7 +211,7 @@ print(output.partition("selected\n\n")[2].partition("\n\n")[0])
 # Bug: a test with zeros
 # ----------------------
 #
-# For what is special in your backend, you need tests of your own. This test is too weak:
+# The suite cannot know what is special in your backend, so you need tests of your own, too. This test is too weak:
 #
 # .. listing:: gallery/communicate/test_your_backend/tests_with_zeros.py
 #    :part: mistake
@@ -233,8 +235,8 @@ output = launch("test_your_backend/tests_with_zeros.py", ranks=2)
 # Scoreboard
 # ----------
 #
-# To judge the counts of your backend, compare them with those of others. This table shows what the whole suite found
-# with two ranks, and when. The count of a verdict is the number of its cases:
+# To judge the counts of your backend, compare them with those of others. This table shows how many cases of the whole
+# suite got each verdict with two ranks, and when. The backends of "this site" are explained in its other parts:
 
 import csv
 
@@ -250,9 +252,9 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # sphinx_gallery_end_ignore
 
 # %%
-# ``fake`` moves no data, so its values are wrong. Two packages of other projects could not run here, so they have no
-# counts: ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only. Even gloo fails
-# some checks, and ``simccl``, whose library is gloo, crashes where gloo crashes:
+# ``fake`` moves no data, so most of its values are wrong. ``commux`` and ``mccl`` are packages of other projects, and
+# have no counts, because ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only.
+# Even gloo fails some checks, and ``simccl``, which moves its data with gloo, crashes where gloo crashes:
 #
 # .. admonition:: What gloo does otherwise than PyTorch promises
 #    :collapsible: closed
@@ -285,7 +287,8 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # Exercise
 # --------
 #
-# This is the report on ``works.completed_after_wait``, which gloo fails:
+# A check is too large to send to the author of a backend, so turn a failure into a short program. This is the report on
+# ``works.completed_after_wait``, which gloo fails:
 
 status, output = conformance("--backend", "gloo", "--ranks", 2, "-k", "completed_after_wait")
 print(output.split("--------\n")[1].split("\n\n")[0])
@@ -307,8 +310,8 @@ print(output.split("--------\n")[1].split("\n\n")[0])
 output = launch("test_your_backend/still_running.py", ranks=2)
 
 # %%
-# Such a program is also the best bug report. If you do not see the reason for a failure, the tools of
-# :doc:`debug` show which rank waits, where, and for which other rank.
+# So one command has found the bug, and a short program shows it, which is also the best bug report. If you do not see
+# the reason for a failure, the tools of :doc:`debug` show which rank waits, where, and for which other rank.
 #
 # Not run here: the suite on a GPU; the build has none. Two tests with ``MultiProcContinuousTest`` and three of
 # ``distributed_test`` were run by hand with ``shm``, and passed.
