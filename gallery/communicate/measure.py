@@ -12,9 +12,9 @@ Measure in turns
 A machine has other work, and its clock frequency changes. If you measure one backend today and another tomorrow, you
 therefore compare two states of the machine, too.
 
-The function ``measure`` lets all backends take turns in one run, in the opposite order in every second round, so
-that a disturbance affects all of them. A barrier lets the ranks begin together. An operation is over when it has
-ended on its last rank, so each sample is the time of the slowest rank:
+So that a disturbance affects all backends, the function ``measure`` lets them take turns in one run, in the opposite
+order in every second round. A barrier lets the ranks begin together. An operation is over when it has ended on its
+last rank, so each sample is the time of the slowest rank:
 
 .. listing:: gallery/communicate/measure/take_turns.py
    :part: measure
@@ -67,7 +67,7 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 # %%
 # The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the clock
 # stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as :doc:`/accelerators/waiting`
-# shows. There, also synchronize the device before each of the two readings of the clock.
+# shows. So there, also synchronize the device before each of the two readings of the clock.
 #
 # Latency and bandwidth
 # ---------------------
@@ -101,16 +101,16 @@ print(machine)
 # and the dispatcher, which every backend pays. The flight recorder, which :doc:`debug` describes, is off in this
 # measurement, because it would slow down ``shm`` and gloo but not ``fake``.
 #
-# Know what the machine adds. Here all ranks share the two CPUs of a virtual machine, and the threads of gloo sleep
-# more than once in an average all-reduce. The time of a small all-reduce is therefore largely that of waking
-# threads, which depends on the machine more than on gloo.
+# A part of the latency comes from the machine and not from the backend. Here all ranks share the two CPUs of a virtual
+# machine, and the threads of gloo sleep more than once in an average all-reduce. The time of a small all-reduce with
+# gloo is therefore largely that of waking threads, which depends on the machine more than on gloo.
 #
-# For large tensors, divide the size by the time. The result is the bandwidth that a program sees, which does not
-# count how many bytes the ranks have moved for it. So even ``fake``, which moves nothing, has a line in this drawing:
+# For large tensors, divide the size by the time. The result is the bandwidth that a program sees. It does not count
+# how many bytes the ranks have moved, so even ``fake``, which moves nothing, has a line in this drawing:
 #
 # .. diagram:: communicate/measure/bandwidth
 #
-# In megabytes per second, the slowest and the fastest run are:
+# The table has the bandwidths of the slowest and the fastest run, in megabytes per second:
 
 show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 
@@ -132,9 +132,9 @@ show_table(["ranks", "bytes", "shm", "gloo"], bandwidths())
 # A step of training
 # ------------------
 #
-# A program rarely waits for a single operation, so in the end the time of a step counts. The column "floor" has
-# the time of a step that sends nothing. For DDP that is the bare model; for FSDP2 it is the same program on
-# ``fake``. Times are in milliseconds, from the fastest to the slowest run:
+# A training program does not only communicate, so in the end the time of a whole step counts: one forward pass, one
+# backward pass and one update. The column "floor" has the time of a step that sends nothing. For DDP that is the bare
+# model; for FSDP2 it is the same program on ``fake``. Times are in milliseconds, from the fastest to the slowest run:
 
 show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 
@@ -145,8 +145,9 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 # For FSDP2, the floor may be a little too high, because it contains the copies that ``fake`` makes. On two ranks, the
 # ranges of ``shm`` and of this floor overlap, so the measurement does not show what ``shm`` costs there.
 #
-# A measurement shows that a backend is slow, and the profiler of :doc:`debug` shows where. When your backend is right
-# and fast, :doc:`ship-it` makes a release of it.
+# So decide between two backends by the time of a step of your program, measured in turns and in several runs. Latency
+# and bandwidth say at which sizes a difference arises, and the profiler of :doc:`debug` shows in which operation. When
+# your backend is right and fast, :doc:`ship-it` makes a release of it.
 #
 # Exercise
 # --------
@@ -155,9 +156,8 @@ show_table(["step", "parameters", "ranks", "floor", "shm", "gloo"], steps())
 # line through the medians of the smallest and the largest all-reduce. For ``shm`` and gloo, print at how many of the
 # sizes between them the line stays between the fastest and the slowest run.
 #
-# The times are in ``shared/measurements.csv``, in microseconds. The ranks can share a session (see
-# :doc:`wait-without-wasting`), and the column ``sessions`` has the number of sessions: take the rows with one
-# session for each rank, as ``torchrun`` starts them.
+# The times are in ``shared/measurements.csv``, in microseconds. Take the rows in which ``sessions`` is the number of
+# ranks, because ``torchrun`` starts each rank in a session of its own (see :doc:`wait-without-wasting`).
 #
 # .. admonition:: Solution
 #    :collapsible: closed

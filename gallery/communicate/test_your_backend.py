@@ -166,7 +166,7 @@ print(output.partition("selected\n\n")[2].partition("\n\n")[0])
 # pytest shows a refusal as a skipped test. The suite starts the ranks from a process of its own, so your
 # ``conftest.py`` can import the backend, start threads and use the device.
 #
-# So that each push is tested, let the server run this command. This is a workflow for GitHub:
+# To test each push, let GitHub run this command in a workflow:
 #
 # .. not-executed::
 #
