@@ -3,17 +3,17 @@ Collectives in steps
 ====================
 
 If two ranks add the same numbers in different orders, their sums can differ, and with DDP the copies of a model drift
-apart silently. So this page implements two collectives of ``shm`` on the step protocol, and you decide what each rank
-writes and reads in each step, and which rank adds which numbers, in which order.
+apart silently. So a collective decides which rank adds which numbers, and in which order. This page implements two
+collectives of ``shm`` on the step protocol: an all-gather, which only moves data, and an all-reduce, which also adds.
 
 .. diagram:: communicate/build_a_collective/diagram
 
 All-gather
 ----------
 
-A tensor can be larger than a slot, so most collectives move it in parts, one part in each step. If a rank read part
-``i`` before it wrote part ``i + 1``, the others would have to wait for that part. So the function ``pipeline``
-writes one part ahead. It uses these names:
+The all-gather comes first, because it shows how a tensor passes through the slots. A tensor can be larger than a slot,
+so most collectives move it in parts, one part in each step. If a rank read part ``i`` before it wrote part ``i + 1``,
+the others would have to wait for that part. So the function ``pipeline`` writes one part ahead. It uses these names:
 
 .. list-table::
    :header-rows: 1
@@ -23,9 +23,9 @@ writes one part ahead. It uses these names:
    * - ``Channel``
      - what one rank uses to write and read the slots of all ranks, operation after operation
    * - ``all_posted``
-     - compares the notes of all ranks in a step, and raises the error if they differ
+     - compares the notes of all ranks, which describe the operation, and raises the error if they differ
    * - ``from``
-     - the rank for which this rank waits after the first step, or ``kEveryone``
+     - the rank for which this rank waits after the first step, or ``kEveryone``; its own number means no other rank
    * - ``write``, ``read``
      - two functions of the collective, for one part: they fill this rank's slot, and use the slots of others
    * - ``posted_early``
@@ -41,8 +41,8 @@ writes one part ahead. It uses these names:
 shows what happens until then.
 
 A collective need not know on which thread its steps run, so it passes ``parts``, ``from``, ``write`` and ``read`` to
-a function ``run``. This is ``pipeline``, except that a single short part runs on the calling thread, if the other
-ranks answer at once.
+a function ``run``. This is ``pipeline``, except that the calling thread first tries a single short part itself, in case
+the other ranks answer at once.
 
 The next function is an all-gather if all ranks have outputs, and a gather if only one rank has outputs:
 
@@ -50,15 +50,15 @@ The next function is an all-gather if all ranks have outputs, and a gather if on
    :part: all-gather
 
 Two ranks that call different operations must both get an error, and no wrong result. So in the first step, every rank
-waits for all others, even if it needs no data of theirs. Before a rank reads data, it compares the digests of the
-notes in all slots.
+waits for all others, even if it needs no data of theirs. Before it reads data, it compares the *digests* in all slots,
+the numbers computed from the notes.
 
 All-reduce
 ----------
 
-For a small tensor, the number of steps decides the time. So every rank writes its input, waits for all
-others, and adds up all slots, which takes one step. All ranks add in the order of the ranks, and therefore
-get the same bits:
+An all-reduce also adds, so it must decide which rank does that. For a small tensor, the number of steps decides the
+time. So every rank writes its input, waits for all others, and adds up all slots, which takes one step. All ranks add
+in the order of the ranks, and therefore get the same bits:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :start-after: // [all-reduce]
@@ -78,9 +78,8 @@ The price is a second step for each part, but this step is at the same time the 
       :part: all-reduce-by-shares
 
    Each rank may begin with its own block here, because only this rank reduces the block, and the others copy the
-   sum.
-
-   If two ranks shared the work, as many bytes would pass through the slots as before, so the second step would not pay.
+   sum. If two ranks shared the work, as many bytes would pass through the slots as before, so the second step would
+   not pay.
 
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:
@@ -118,7 +117,7 @@ output = launch("build_a_collective/own_number_first.py", ranks=3)
 # ``1e8``. Rank 2 begins with this addition, and gets 0, although no rank gets an error.
 #
 # The fix is one order for all ranks. The order of the ranks is not more exact than others: with ``1e8``,
-# ``1`` and ``-1e8``, every rank would get 0. But all ranks get the same bits.
+# ``1`` and ``-1e8``, every rank would get 0. But all ranks get the same bits, so the copies of a model stay equal.
 #
 # Exercise
 # --------

@@ -4,15 +4,16 @@ Memory layout of a group
 
 The second decision of ``shm`` is how the ranks divide their memory. If the kernel has no page when a rank first
 writes to its part, a signal ends the process, and no message names the cause. This page shows which parts the memory
-has and why, and how a rank gets an error instead.
+has and why, and how a rank gets an error instead of the signal.
 
 .. diagram:: communicate/lay_out_the_memory/diagram
 
 The parts of the memory
 -----------------------
 
-A group has one memory with four kinds of parts: a *header* for the group, a *member* for each rank, the *slots*
-through which the tensors of collectives pass, and the *rings* for messages between two ranks.
+All ranks must agree on where each part of the memory is. A group has one memory with four kinds of parts: a *header*
+for the group, a *member* for each rank, the *slots* through which the tensors of collectives pass, and the *rings* for
+messages between two ranks.
 
 The ranks map the memory at different addresses, so it contains no pointers. Instead, each rank computes every place
 from the beginning of the memory. Here ``slots_at()`` is the place of the first slot, and ``stride`` leads from one
@@ -30,7 +31,7 @@ protocol of :doc:`step-by-step`, and the *bell* wakes a rank that sleeps, as
 
 ``alignas`` is there because a processor moves memory between its cores in *cache lines*, often of 64 bytes.
 If two ranks write to different bytes of one line, the line moves back and forth between their cores. So the
-counter, which only its own rank writes, has a line of its own. The bell, which others ring, is in the next
+counter, which only its own rank writes, has a line of its own, and the bell, which others ring, is in the next
 one.
 
 Each slot contains data, and a *note* that describes the operation, so that ranks notice when they call different
@@ -50,8 +51,8 @@ limit the memory, the slots of the rings get smaller with more ranks, down to 4 
 Reserve pages before their use
 ------------------------------
 
-If the machine lacks the memory for a group, its ranks must get an error. To see one, both ranks of the next
-program request slots of 16 TiB:
+If the machine lacks the memory for a group, its ranks must get an error, and as early as possible. To see one, both
+ranks of the next program request slots of 16 TiB:
 
 .. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
    :part: too-much
@@ -62,7 +63,7 @@ from launcher import launch, run_program
 output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 
 # %%
-# Both errors say why rank 0 failed, which creates the memory. So that the kernel does not have to end processes
+# Rank 0 creates the memory, so both errors say why rank 0 failed. So that the kernel does not have to end processes
 # later, rank 0 refuses a group that needs more than half of the machine's memory:
 #
 # .. admonition:: ``Memory::create``
@@ -80,14 +81,14 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # and then no function can return an error. Rank 0 therefore reserves the pages of the header and the members, with
 # ``fallocate``, while the group is formed.
 #
-# The slots, with those of the rings, are nearly all of the memory, and many groups never use all of theirs. A rank
+# Nearly all of the memory consists of slots, with those of the rings, and many groups never use all of theirs. A rank
 # therefore reserves each of its slots only when it first writes to it:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: reserve
 #
-# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error where the kernel refuses a
-# page. This error fails the group on all ranks.
+# ``reserve`` calls ``madvise`` with ``MADV_POPULATE_WRITE``, which returns an error if the kernel refuses a page. The
+# rank then fails the group, so all ranks raise an error.
 #
 # .. admonition:: Three cases still end in a signal
 #    :collapsible: closed
@@ -101,8 +102,9 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # Bug: memory that can shrink
 # ---------------------------
 #
-# Every process that has the file can shrink it, and so take away pages that others have mapped. A *seal*
-# forbids such a change for good. This program shrinks the file without and with a seal:
+# Reserved pages help only as long as they stay. Every process that has the file can shrink it, and so take away pages
+# that others have mapped. A *seal* forbids such a change for good. This program shrinks the file without and with a
+# seal:
 #
 # .. listing:: gallery/communicate/lay_out_the_memory/sealed_pages.py
 #    :part: seal
@@ -123,7 +125,7 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # numbers the four slots of each rank contain at the end.
 #
 # Check your answer: compute where the slots begin, and read the numbers there with ``ctypes``. The header has 2048
-# bytes and a member has 128, and in each slot, 80 bytes precede the data.
+# bytes, a member has 128, and in each slot, 80 bytes precede the data.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

@@ -3,7 +3,7 @@ Shared memory with memfd
 ========================
 
 The first decision of ``shm`` is what the ranks share. Shared memory often has a name, such as a file in
-``/dev/shm``. A program that is killed cannot delete its file, so this memory stays until the machine restarts.
+``/dev/shm``. But a program that is killed cannot delete its file, so this memory stays until the machine restarts.
 Memory without a name lives only as long as a process uses it, however the processes end. This page shows how the
 ranks find such memory, and how each makes sure that it has the right one.
 
@@ -12,9 +12,10 @@ ranks find such memory, and how each makes sure that it has the right one.
 A file without a name
 ---------------------
 
-``memfd_create`` of Linux makes a file that is in no folder. The process that creates the file has only a
-*descriptor*, the number of the open file. Another process of the same user can open the file as
-``/proc/<process>/fd/<number>``. So rank 0 writes its process id and the descriptor into the store:
+Memory without a name must still be found by the other ranks. ``memfd_create`` of Linux makes a file that is in no
+folder, so the process that creates the file has only a *descriptor*, the number of the open file. Another process of
+the same user can open the file as ``/proc/<process>/fd/<number>``. So rank 0 writes its process id and the descriptor
+into the store:
 
 .. listing:: gallery/communicate/share_memory/memory_of_two_ranks.py
    :part: share
@@ -25,13 +26,14 @@ from launcher import launch, run_program
 output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 
 # %%
-# The first line of each rank is ``st_nlink``, the number of names of the file, and it is zero. Because a mapping is
-# enough to use the memory, both ranks close the file when all have mapped it.
+# The first line of each rank shows ``st_nlink``, the number of names of the file, which is zero. The second shows that
+# each rank reads what the other has written. Because a mapping is enough to use the memory, both ranks close the file
+# when all have mapped it.
 #
 # Who removes the memory
 # ----------------------
 #
-# The reason for memory without a name was that nothing is left. To test it, the next program forms a group
+# Memory without a name was chosen so that nothing is left of it. To test that, the next program forms a group
 # of two ranks, and ends rank 0 with ``SIGTERM`` and rank 1 with ``SIGKILL``, so that neither can clean up.
 # Before the signals and after each, it counts the processes that have mapped the memory, according to
 # ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
@@ -55,8 +57,8 @@ output = run_program("share_memory/killed_ranks.py")
 # -------------------------------
 #
 # Why must rank 0 wait for the others before it closes the file? In the next program, rank 0 does not wait. Rank 1
-# tries to open the file when rank 0 has closed it, and once more when rank 0 has created another file; the store
-# enforces this order. Rank 0 runs this part:
+# tries to open the file after rank 0 has closed it, and once more after rank 0 has created another file. Rank 0 runs
+# this part:
 #
 # .. listing:: gallery/communicate/share_memory/closed_too_early.py
 #    :part: early
@@ -66,24 +68,26 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 
 # %%
 # The first try fails. The second is worse, because it succeeds with the wrong file: the kernel gives a new
-# file the lowest free number.
+# file the lowest free number, which is the one that rank 0 has just freed.
 #
 # The fix has two halves. Rank 0 keeps its descriptor until all ranks have mapped the memory. And the memory begins
-# with a number, the ``nonce``, which rank 0 also writes into the store, so that the other ranks can compare the two
-# numbers:
+# with a *header*, whose first field is a number, the ``nonce``. Rank 0 also writes this number into the store, so that
+# the other ranks can compare the two:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: header
 #
 # The nonce is the time at which rank 0 created the memory. Because ranks may run different versions of the
-# backend, or have different options, the header also contains the version of the protocol and the sizes.
+# backend, or have different options, the header also contains the version of the protocol and the sizes. The last
+# three fields are for the reason of a failure (:doc:`the-other-operations`).
 #
 # Trust nothing in the store
 # --------------------------
 #
-# The text in the store may name a file of another user, who could read the tensors and change them. That user could
-# also shrink the file, and a rank that then reads a page that is gone gets ``SIGBUS``. So ``Memory::open`` first
-# checks the file with ``distrust``, then maps the file, and at last compares the header with ``difference``:
+# A rank can read the nonce only after it has mapped the file, and for some files that is too late. The text in the
+# store may name a file of another user, who could read the tensors and change them. That user could also shrink the
+# file, and a rank that then reads a page that is gone gets ``SIGBUS``. So ``Memory::open`` first checks the file with
+# ``distrust``, then maps the file, and at last compares the header with ``difference``:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: open
@@ -98,7 +102,7 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 #       :part: distrust
 #
 # The commonest difference is no attack, but an option that one rank sets and another does not. In the next
-# program, the ranks begin with different options. Then they request memory of the same size:
+# program, the ranks first try to form a group with different options, and then with equal ones:
 #
 # .. admonition:: Both attempts
 #    :collapsible: closed
@@ -166,8 +170,8 @@ output = launch("share_memory/another_host.py", ranks=2)
 output = launch("share_memory/memory_that_was_meant.py", ranks=2)
 
 # %%
-# All ranks now have the same memory. :doc:`lay-out-the-memory` makes sure that its pages exist when a rank
-# uses them, and gives each rank its parts.
+# All ranks now have the same memory, and nothing of it is left when they end. :doc:`lay-out-the-memory` gives each rank
+# its parts, and makes sure that their pages exist when the rank uses them.
 #
 # .. admonition:: After this page you have decided
 #

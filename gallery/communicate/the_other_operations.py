@@ -3,8 +3,8 @@ The other collectives, messages and dead ranks
 ==============================================
 
 With only two collectives, ``shm`` runs few programs, and if a rank dies, the others wait until the deadline. So
-this page adds the other collectives, which differ only in what a rank writes and reads. It adds messages between
-two ranks, which get slots of their own, and one error for all ranks when one of them dies.
+this page adds the other collectives, which differ only in what a rank writes and reads. It also adds messages between
+two ranks, and an error that all ranks raise when one of them dies.
 
 .. diagram:: communicate/the_other_operations/diagram
 
@@ -42,14 +42,14 @@ the slot of the rank, and the other reads the slots of all. To add a collective,
      - nothing
      - nothing
 
-Where each rank gets other data, the slot is divided into *blocks*, one for each rank, as in ``scatter``:
+If each rank gets other data, the writer divides its slot into *blocks*, one for each rank, as in ``scatter``:
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :part: scatter
 
-Because a rank reads only the slot of the root, it need wait only for the root after the first step, as the argument
-``op.note.root`` of ``run`` says. A collective in which a rank reads all slots waits for everyone. ``reduce`` is not
-in the table, because it is an all-reduce in which only the root has an output.
+In a scatter, a rank reads only the slot of the root. So after the first step it waits only for the root, which
+``scatter`` passes to ``run`` as ``op.note.root``. A collective in which a rank reads all slots waits for everyone.
+``reduce`` is not in the table, because it is an all-reduce in which only the root has an output.
 
 Detect another operation or size
 --------------------------------
@@ -71,7 +71,7 @@ Different sizes in all_to_all
 -----------------------------
 
 In an all-to-all, the note is not enough, because each pair of ranks may exchange a different number of bytes. So each
-block starts with two sizes: what the writer sends to this reader, and what the writer expects back.
+block starts with two sizes: how many bytes the writer sends to this reader, and how many it expects back.
 
 In the next worker, rank 0 sends two rows to rank 1, which expects one:
 
@@ -84,20 +84,22 @@ from launcher import launch, run_program
 launch("the_other_operations/sizes.py", ranks=2)
 
 # %%
-# Both ranks raise the same error.
+# Both ranks raise the same error, because both compare all of these sizes.
 #
 # Rings for messages
 # ------------------
 #
 # If a message took a step of the collectives, all other ranks would have to take it too. Therefore each pair of ranks
-# has a ring of four slots in each direction. For each message that arrives, ``shm`` looks for the first receive that
-# fits:
+# has a ring of four slots in each direction.
+#
+# A program may receive messages in another order than the one in which they arrive. So for each message, ``shm`` looks
+# for the first waiting receive that accepts its sender and its tag:
 #
 # .. listing:: extension/frame/c10d_frame/include/frame/receives.hpp
 #    :part: first-receive
 #
 # A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``
-# copies the messages before it out of the ring, and keeps them for later receives.
+# copies the others out of the ring, and keeps them for later receives.
 #
 # Without a limit, a program that forgets a receive would fill the memory. Therefore, once ``shm`` keeps 64 MiB or
 # more from a sender, the next message stays in the ring. Its sender waits until the program receives that message,
@@ -122,20 +124,20 @@ output = launch("the_other_operations/messages.py", ranks=2)
 #
 # .. diagram:: communicate/the_other_operations/one_rank_dies
 #
-# So that an error names the right rank, ``shm`` tests only the ranks whose counters the step still waits for. When
-# the frame asks for this test is explained in :doc:`/right/timeouts-and-dead-ranks`:
+# So that an error names the right rank, the test looks only at the ranks whose counters the step still waits for.
+# :doc:`/right/timeouts-and-dead-ranks` explains when the frame asks for it:
 #
 # .. listing:: extension/shm_collectives/src/others.hpp
 #    :part: lost
 #
-# A rank that destroys the group sets the flag ``left`` in the shared memory. A rank that is killed cannot do that,
-# so ``ended`` tests its *pidfd*, a descriptor of the process that becomes readable when the process has ended.
+# A rank that destroys the group sets the flag ``left`` in the shared memory. A rank that is killed cannot do that, so
+# ``ended`` tests the *pidfd* of the rank, a descriptor of its process that becomes readable when the process has ended.
 #
 # Give all ranks the same reason
 # ------------------------------
 #
-# After a failure, the group is broken for all ranks, although only one of them may know why. The rank that
-# detects the failure first writes the reason into the shared memory, and wakes the others:
+# After a failure, the group is broken for all ranks, although only one of them may know why. So the first rank that
+# detects the failure writes the reason into the shared memory, and wakes the others:
 #
 # .. admonition:: ``fail``
 #    :collapsible: closed
@@ -147,8 +149,8 @@ output = launch("the_other_operations/messages.py", ranks=2)
 #    must not read half a sentence, so they wait for ``explained``. If the writer is killed before that, they report
 #    its death instead.
 #
-# In the next program, rank 2 is killed, leaves the group, aborts it, calls another operation, or passes another size.
-# In a sixth case, it is killed after its last operation:
+# The next program tries six cases: rank 2 is killed, leaves the group, aborts it, calls another operation, passes
+# another size, or is killed after its last operation:
 #
 # .. admonition:: The six ways
 #    :collapsible: closed
@@ -175,7 +177,8 @@ launch("the_other_operations/errors.py", ranks=2, show=False)
 # Bug: a wait that looks only at the counter
 # ------------------------------------------
 #
-# The shortest wait is a loop, which is right as long as the other process posts:
+# Why does each wait have to test more than the counter? The shortest wait is a loop, which is right as long as the
+# other process posts:
 #
 # .. listing:: gallery/communicate/the_other_operations/endless_wait.py
 #    :part: mistake
@@ -195,8 +198,8 @@ output = run_program("the_other_operations/endless_wait.py")
 # ``wait_for_counter`` never notices that the process was killed. ``wait_for_process`` raises one error for the killed
 # process and another for the stopped one, so the caller can tell them apart.
 #
-# With this, ``shm`` is complete: its ranks exchange tensors, leave the processor to other threads while
-# they wait, and fail together. :doc:`/communicate/measure` compares its times with those of gloo.
+# With this, ``shm`` is complete: it has all collectives and messages, and if a rank dies, the others raise one error
+# long before the deadline. :doc:`/communicate/measure` compares its times with those of gloo.
 #
 # Exercise
 # --------

@@ -3,9 +3,9 @@ Waiting: spin, yield, sleep
 ===========================
 
 Every collective contains a wait, because a rank needs the data of the others. The fifth decision of ``shm``
-is how a rank waits. If it spins, it can keep the core from the rank that it waits for; if it sleeps, it can miss the
-wakeup. This page compares three ways, lets a waiting rank switch from one to the next, and explains how a rank can
-sleep and never miss a wakeup.
+is how a rank waits. If it looks for the data in a busy loop, it can keep the core from the rank that it waits for; if
+it sleeps, it can miss the wakeup. This page compares three ways to wait, lets a rank switch from one to the next, and
+explains how a rank can sleep and never miss a wakeup.
 
 .. diagram:: communicate/wait_without_wasting/diagram
 
@@ -21,8 +21,8 @@ A waiting thread can do three things:
 - It can *sleep*: the kernel gives it no core until another rank wakes it. A sleep uses no core, but both
   sides pay a system call, and the kernel needs time to wake the rank.
 
-To compare the costs, two processes of the next program take turns to increase a number. The one that must
-wait for its turn does so in one of these ways:
+To compare the costs, two processes of the next program take turns to increase a number. A process waits for its turn
+in one of these ways:
 
 .. admonition:: Three ways to wait
    :collapsible: closed
@@ -51,9 +51,10 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # From one way to the next
 # ------------------------
 #
-# A waiting thread of ``shm`` looks again and again whether something has arrived. Between two looks it calls
+# So a waiting thread of ``shm`` begins with the way that answers soonest, and goes on to those that use less of the
+# core. It looks again and again whether something has arrived. Between two looks it calls
 # ``rest``, which spins at first, yields later, and at last sleeps. Before it sleeps, ``rest`` calls ``look`` to look
-# once more; the section on sleep below explains why. The other names are:
+# once more, for a reason that the next section gives. The other names are:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -96,7 +97,8 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 
 # %%
 # If a group has more ranks than the machine has processors, spinning only delays the rank that the others
-# wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning.
+# wait for. The backend then sets ``spins`` to 0, so the ranks yield from the beginning. In each case, a long wait ends
+# in sleep, so the next question is how a rank is woken.
 #
 # .. admonition:: Ranks in several sessions
 #    :collapsible: closed
@@ -115,14 +117,14 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # --------------
 #
 # A rank that posts must wake those that sleep, but a system call in each step would be wasted whenever the others
-# are awake. So each rank has a ``Bell`` in the shared memory, which contains ``sleepers_``, the number of threads
+# are awake. So each rank has a ``Bell`` in the shared memory. It contains ``sleepers_``, the number of threads
 # that sleep, and ``rings_``, how often the bell was rung for them:
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
 #    :part: bell
 #
-# The poster writes its counter and then calls ``ring``, which only reads a number if no thread sleeps. The
-# waiting rank announces its sleep, looks once more, and only then sleeps.
+# The poster, the rank that posts, writes its counter and then calls ``ring``. If no thread sleeps, ``ring`` only reads
+# a number. The waiting rank announces its sleep, looks once more, and only then sleeps.
 #
 # Why is no wakeup lost? Each side first writes, and then reads what the other side writes, so one of the two must
 # see the other: the waiting rank sees the new counter, or the poster sees a sleeper and rings.
@@ -136,7 +138,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # ``fetch_add`` are sequentially consistent here: all threads agree on one order of these accesses, and it
 # respects each thread's program order.
 #
-# To wake a rank costs a system call and a change of threads. Where all wait for all, only the rank that posts last
+# To wake a rank costs a system call and a change of threads. If all ranks wait for all, only the rank that posts last
 # therefore wakes the others: if they were woken earlier, they would find nothing and sleep again. If two ranks post
 # last at the same time, at least one of them sees that all have posted, because each writes its counter before it
 # reads those of the others.
@@ -144,13 +146,15 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # Bug: looking first and announcing the sleep afterwards
 # ------------------------------------------------------
 #
-# It seems natural to look at the counter, and to announce a sleep only if there is nothing:
+# What if the waiting rank does not look once more? It seems natural to look at the counter, and to announce a sleep
+# only if there is nothing:
 #
 # .. listing:: gallery/communicate/wait_without_wasting/lost_wakeup.py
 #    :part: waits
 #    :end-before: def announce_then_look
 #
-# The program contains this order and the order of ``shm``, and lets a post fall before each step of both:
+# The program contains this order and the order of ``shm``. For each step of both, it lets a post fall just before the
+# step:
 #
 # .. admonition:: Both orders
 #    :collapsible: closed
@@ -176,7 +180,7 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 #
 # The poster writes its counter and reads ``sleepers_``; the waiting rank writes ``sleepers_`` and reads the counter.
 # Count the orders of these four events in which the wakeup is lost: with sequential consistency, and if the poster,
-# the waiting rank or both may read before they write.
+# the waiting rank or both can read before they write.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
@@ -192,7 +196,7 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 output = run_program("wait_without_wasting/both_orders.py")
 
 # %%
-# One side in order is not enough: both are needed, and then no wakeup is lost.
+# One side in order is not enough: no wakeup is lost only if both sides write first and then read, as in ``shm``.
 #
 # .. admonition:: After this page you have decided
 #
