@@ -18,8 +18,7 @@ You build and install ``shm`` :doc:`like the dummy </tutorial/step-3-build-and-i
 compiler. To begin a backend of your own, take the project of :doc:`/tutorial/next-steps`, not this one, because the
 transport of that project is easier to replace.
 
-To check the installation, run the program of the home page with another import and another name. Each
-rank starts with a different number:
+To check the installation, run the program of the home page with ``shm``. Each rank starts with a different number:
 
 .. listing:: gallery/communicate/a_backend_that_communicates/first_results.py
    :part: program
@@ -85,10 +84,9 @@ for ranks in (2, 4):
 # One decision for each file
 # --------------------------
 #
-# These times follow from the decisions below, which your own transport must make, too; the frame makes all others. A
-# row of the table names the files that contain the decision. Those of ``extension/frame``, which
-# :doc:`/right/smallest-backend` introduces, serve every transport; those of ``shm_collectives/src`` depend on shared
-# memory:
+# These times follow from a few decisions, which your own transport must make, too. The *frame* makes all others: the
+# code in ``extension/frame``, which :doc:`/right/smallest-backend` introduces, and which serves every transport. A row
+# of the table names the files that contain a decision. Those of ``shm_collectives/src`` depend on shared memory:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -3,7 +3,7 @@ A step protocol and its model
 =============================
 
 The third decision of ``shm`` is the order in which the ranks write and read their memory. If this order has a gap, a
-rank reads old data once in a while, and training goes on without an error. This page explains one protocol for all
+rank reads old data once in a while, and training goes on without an error. So this page explains one protocol for all
 collectives, and checks the protocol with a model that tries every order of events of a small group.
 
 .. diagram:: communicate/step_by_step/diagram
@@ -16,9 +16,11 @@ others. A rank must not read a slot before its owner has written it, and the own
 all ranks have read it.
 
 Two kinds of counters keep this order. Each slot has a counter ``posted``, which tells the other ranks what they can
-read there: it is 1 more than the number of the last step posted in the slot. Each rank has a counter ``read``, which
-tells the other ranks which of their slots they may overwrite: it is the number of steps that the rank has finished
-reading. In each step, a rank does six things:
+read there: it is 1 more than the number of the last step that was posted in the slot. Each rank has a counter
+``read``, which tells the other ranks which of their slots they may overwrite: it is the number of steps that the rank
+has finished reading.
+
+In each step, a rank does six things:
 
 1. It waits until its slot is free: every rank has read what the slot held before.
 2. It writes to the slot.
@@ -56,18 +58,19 @@ A rank posts a step, and waits for those of the others, with these two methods:
       :part: step
 
 Every rank takes every step, even in a broadcast, where only one rank has data. The counters of all ranks
-therefore count the same steps, and no operation needs to reset them.
+therefore count the same steps, and one operation begins where the last one has ended, without a reset.
 
 Why four slots
 --------------
 
-Step ``n`` uses slot ``n % 4``, so a rank can be at most four steps ahead of the slowest one. The number four comes
-from how most collectives of ``shm`` take their steps: *one step ahead*. A rank posts step 6 as soon as it has read
-step 4, so that the others find data while it reads step 5.
+A rank that must wait for its own slot loses time, so a rank has more than one. Step ``n`` uses slot ``n % 4``, so a
+rank can be at most four steps ahead of the slowest one. The number four comes from how most collectives of ``shm`` take
+their steps: *one step ahead*. For example, a rank posts step 6 as soon as it has read step 4, so that the others find
+data while it reads step 5.
 
-Step 6 uses the slot of step 2, so all ranks must have read step 2 before. They have. The rank that posts step 6 could
-read step 4 only after all ranks had posted step 4, and each rank posts step 4 only after it has read step 2. So with
-four slots, a rank never waits for its own slot, as long as all ranks read from all.
+Step 6 uses the slot of step 2, so all ranks must have read step 2 before. They have, because the rank that posts step 6
+could read step 4 only after all ranks had posted step 4, and each rank posts step 4 only after it has read step 2. So
+with four slots, a rank never waits for its own slot, as long as all ranks read from all.
 
 Two or three slots would be correct, too, but ranks would wait. With three, step 6 would use the slot of step 3, which
 the slowest rank may not have read yet. A fifth slot would only help where not all ranks read from all, such as in a
@@ -76,13 +79,14 @@ gather.
 Memory order
 ------------
 
-A compiler and a processor may reorder the reads and writes of a thread, because the thread itself does not notice
-it. Another process does: if ``posted`` becomes visible before the slot, a reader takes old data, and if ``read`` is
-visible before the slot has been read, the owner overwrites it too early.
+The six things must also happen in this order for the other ranks. But a compiler and a processor may reorder the reads
+and writes of a thread, because the thread itself does not notice it. Another process does: if ``posted`` becomes
+visible before the slot, a reader takes old data, and if ``read`` is visible before the slot has been read, the owner
+overwrites it too early.
 
-A release store and an acquire load of the counter prevent both. Because waking a rank needs more
-(:doc:`wait-without-wasting`), ``shm`` uses sequential consistency, which is stronger and the default of C++. The
-loads are in ``Reached``:
+A release store and an acquire load of the counter prevent both. But to wake a rank, a stronger order is needed
+(:doc:`wait-without-wasting`), so ``shm`` uses sequential consistency, the default of C++. The loads are in
+``Reached``:
 
 .. listing:: extension/shm_collectives/src/step.hpp
    :part: counter
@@ -94,9 +98,10 @@ the order in a comment, and run ranks as threads under ThreadSanitizer (:doc:`sh
 A model of the protocol
 -----------------------
 
-Tests try a few orders of events out of millions. A model tries all of them, but for a small case: here two ranks
-with four steps, and two slots each, so that the third step already reuses one. Each action is visible to all ranks
-at once, so the model checks the protocol and not the memory order.
+Even in the right memory order, the protocol itself can have a gap. Tests try a few orders of events out of millions. A
+model tries all of them, but for a small case: here two ranks with four steps, and two slots each, so that the third
+step already reuses one. In the model, each action is visible to all ranks at once, so it checks the protocol and not
+the memory order.
 
 A program lists a rank's actions: ``free``, ``write`` and ``post`` are the first three of a step, and ``read`` stands
 for the others:
@@ -117,9 +122,9 @@ need not wait takes its next action:
    .. listing:: gallery/communicate/shared/step_protocol_model.py
       :part: explore
 
-An action raises ``Wrong`` if a rank writes a slot that another rank still needs, or reads another step than
-the one that it expects. A state in which no rank can act, although not all have ended, is a deadlock. Here
-rank 0 gathers from rank 1, which only posts, and both post one step ahead:
+``explore`` raises ``Wrong`` if a rank writes a slot that another rank still needs, or reads another step than
+the one that it expects. It also does so in a deadlock, a state in which no rank can act, although not all have ended.
+Here rank 0 gathers from rank 1, which only posts, and both post one step ahead:
 """
 
 from shared.step_protocol_model import Wrong, explore, one_after_another, one_ahead, reads_in
@@ -132,8 +137,9 @@ print(explore([gathers, sends]), "states, nothing wrong")
 # Bug: a slot that is free one step too early
 # -------------------------------------------
 #
-# The slot of step 6 is free when all ranks have read step 2. Steps count from 0, so each rank must by then have read
-# three steps, not two. This function computes that number, and it is easy to forget its ``+ 1``:
+# Would the model find a gap? The slot of step 6 is free when all ranks have read step 2. Steps count from 0, so each
+# rank must by then have read three steps, not two. This function computes that number, and it is easy to forget its
+# ``+ 1``:
 #
 # .. listing:: extension/shm_collectives/src/step.hpp
 #    :start-at: static uint64_t reads_before(uint64_t step) {
@@ -163,8 +169,8 @@ print(explore([symmetric, symmetric], too_early=1), "states, nothing wrong")
 # Exercise
 # --------
 #
-# A rank of ``shm`` has four slots. Predict what one slot does to ranks that post one step ahead,
-# and to ranks that do not. Then ask the model: ``explore`` has the parameter ``slots``.
+# Predict what happens to ranks with a single slot, if they post one step ahead and if they do not. Then ask the model:
+# ``explore`` has the parameter ``slots``.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

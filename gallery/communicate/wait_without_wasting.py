@@ -51,10 +51,10 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 # From one way to the next
 # ------------------------
 #
-# So a waiting thread of ``shm`` begins with the way that answers soonest, and goes on to those that use less of the
-# core. It looks again and again whether something has arrived. Between two looks it calls
-# ``rest``, which spins at first, yields later, and at last sleeps. Before it sleeps, ``rest`` calls ``look`` to look
-# once more, for a reason that the next section gives. The other names are:
+# A waiting thread of ``shm`` begins with the way that sees the data soonest, and ends with the one that leaves the core
+# to others. It looks again and again whether something has arrived. Between two looks it calls ``rest``, which spins at
+# first, yields later, and at last sleeps. Before it sleeps, ``rest`` calls ``look`` to look once more, for a reason
+# that the next section gives. The other names are:
 #
 # .. list-table::
 #    :header-rows: 1
