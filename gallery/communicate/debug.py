@@ -69,7 +69,7 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # takes part in no forward pass, so no rank receives the broadcast.
 #
 # The fix is to validate with ``model.module``. You can also let all ranks validate, each on its part of the data.
-# With FSDP2, only this second fix helps, because each forward pass gathers parameters from all ranks.
+# With FSDP2, only this second fix helps, because a forward pass gathers parameters from all ranks.
 #
 # Compare calls with the flight recorder
 # --------------------------------------
@@ -154,11 +154,10 @@ output = launch("debug/missing_call.py", ranks=2)
 # Check each call with ``DETAIL``
 # -------------------------------
 #
-# The flight recorder compares calls after the ranks have stopped. To compare them before each operation, run the
-# program once with the variable ``TORCH_DISTRIBUTED_DEBUG=DETAIL``, which finds ranks that call different operations
-# or pass different shapes. PyTorch then puts a wrapper around the backend of each new group. Before each
-# collective, the wrapper compares the calls of all ranks through a gloo group of its own. If a rank does not arrive,
-# rank 0 names it at the timeout of the group.
+# With the flight recorder, you compare calls after the ranks have stopped. To compare operations and shapes before each
+# call, run the program once with the variable ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. PyTorch then puts a wrapper around
+# the backend of each new group. Before each collective, the wrapper compares the calls of all ranks through a gloo
+# group of its own. If a rank does not arrive, rank 0 names it at the timeout of the group.
 #
 # ``DETAIL`` also finds some wrong results that raise no error. In the next program, the ranks reduce tensors with
 # the same number of elements but different shapes, first without and then with ``DETAIL``:

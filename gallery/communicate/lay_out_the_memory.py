@@ -4,7 +4,7 @@ Memory layout of a group
 
 The second decision of ``shm`` is how the ranks divide their memory. If the kernel has no page when a rank first
 writes to its part, a signal ends the process, and no message names the cause. This page shows which parts the memory
-has and why, and how a rank gets an error instead of the signal.
+has and why, and how a rank gets an error instead.
 
 .. diagram:: communicate/lay_out_the_memory/diagram
 
@@ -31,7 +31,7 @@ protocol of :doc:`step-by-step`, and the *bell* wakes a rank that sleeps, as
 
 ``alignas`` is there because a processor moves memory between its cores in *cache lines*, often of 64 bytes.
 If two ranks write to different bytes of one line, the line moves back and forth between their cores. So the
-counter, which only its own rank writes, has a line of its own, and the bell, which others ring, is in the next
+counter, which only its own rank writes, has a line of its own. The bell, which others ring, is in the next
 one.
 
 Each slot contains data, and a *note* that describes the operation, so that ranks notice when they call different
@@ -51,8 +51,8 @@ limit the memory, the slots of the rings get smaller with more ranks, down to 4 
 Reserve pages before their use
 ------------------------------
 
-If the machine lacks the memory for a group, its ranks must get an error, and as early as possible. To see one, both
-ranks of the next program request slots of 16 TiB:
+If the machine lacks the memory for a group, its ranks must get an error. To see one, both ranks of the next
+program request slots of 16 TiB:
 
 .. listing:: gallery/communicate/lay_out_the_memory/too_much_memory.py
    :part: too-much
@@ -81,7 +81,7 @@ output = launch("lay_out_the_memory/too_much_memory.py", ranks=2)
 # and then no function can return an error. Rank 0 therefore reserves the pages of the header and the members, with
 # ``fallocate``, while the group is formed.
 #
-# Nearly all of the memory consists of slots, with those of the rings, and many groups never use all of theirs. A rank
+# The slots, with those of the rings, are nearly all of the memory, and many groups never use all of theirs. A rank
 # therefore reserves each of its slots only when it first writes to it:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
@@ -125,7 +125,7 @@ output = run_program("lay_out_the_memory/sealed_pages.py")
 # numbers the four slots of each rank contain at the end.
 #
 # Check your answer: compute where the slots begin, and read the numbers there with ``ctypes``. The header has 2048
-# bytes, a member has 128, and in each slot, 80 bytes precede the data.
+# bytes and a member has 128, and in each slot, 80 bytes precede the data.
 #
 # .. admonition:: Solution
 #    :collapsible: closed

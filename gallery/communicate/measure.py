@@ -67,7 +67,7 @@ output = launch("measure/call_without_its_end.py", ranks=2)
 # %%
 # The time of the call alone says nothing about the all-reduce. The fix is to call ``wait`` before the clock
 # stops. On an accelerator, ``wait`` returns at once, and only a stream waits, as :doc:`/accelerators/waiting`
-# shows. So there, also synchronize the device before each of the two readings of the clock.
+# shows. There, also synchronize the device before each of the two readings of the clock.
 #
 # Latency and bandwidth
 # ---------------------

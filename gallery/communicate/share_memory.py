@@ -138,9 +138,6 @@ output = launch("share_memory/options_differ.py", ranks=2)
 #
 #    .. listing:: gallery/communicate/share_memory/another_host.py
 #       :part: another
-#
-#    Rank 1 finds the difference. ``meet`` of :doc:`/right/rendezvous` adds the problem to the list of the second
-#    round, and rank 0, which decides, writes it into the verdict.
 
 output = launch("share_memory/another_host.py", ranks=2)
 

@@ -104,17 +104,16 @@ print(f"{result} (exit status {status})")
 #
 # A refusal counts only if all ranks refuse. For example, without the method ``recvAnysource``, a receive from any rank
 # fails, but the sender does not know that, and hangs. So that such a check does not delay every run, write its name and
-# the reason into a file, as a line ``check: reason``, and pass the file with ``--skips``.
+# the reason into a file, as a line ``check: reason``, and pass the file with ``--skips``. The ``README.md`` of the
+# suite has the other options.
 #
 # What one run does not find
 # --------------------------
 #
-# A report without failures says nothing about code that did not run, so look for such code in your backend. For
-# example, the suite tries all pairs of a dtype and a reduction with short tensors only. If your backend has another
-# algorithm for long tensors, let it read the threshold from an environment variable, because the suite passes no
-# options, and run the suite once more with a threshold of zero.
-#
-# A race shows itself only in some runs, so repeat the run, also with more ranks than cores.
+# A report without failures says nothing about code that did not run. For example, the suite tries all pairs of a dtype
+# and a reduction with short tensors only. If your backend has another algorithm for long tensors, let it read the
+# threshold from an environment variable, because the suite passes no options, and run the suite once more with a
+# threshold of zero. A race shows itself only in some runs, so repeat the run, also with more ranks than cores.
 #
 # .. admonition:: Options for other runs
 #    :collapsible: closed
@@ -252,9 +251,9 @@ show_table(columns, [[name, *(f"``{cell}``" for cell in cells)] for name, *cells
 # sphinx_gallery_end_ignore
 
 # %%
-# ``fake`` moves no data, so most of its values are wrong. ``commux`` and ``mccl`` are packages of other projects, and
-# have no counts, because ``commux`` needs a symbol that PyTorch has removed in 2.13, and ``mccl`` is for macOS only.
-# Even gloo fails some checks, and ``simccl``, which moves its data with gloo, crashes where gloo crashes:
+# ``fake`` moves no data, so most of its values are wrong. ``commux``, which needs an older PyTorch, and ``mccl``, which
+# is for macOS, could not run here. Even gloo fails some checks, and ``simccl``, which moves its data with gloo,
+# crashes where gloo crashes:
 #
 # .. admonition:: What gloo does otherwise than PyTorch promises
 #    :collapsible: closed

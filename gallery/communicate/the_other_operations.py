@@ -99,7 +99,7 @@ launch("the_other_operations/sizes.py", ranks=2)
 #    :part: first-receive
 #
 # A receive may wait for a message that is behind others in the ring. So that this message can overtake them, ``shm``
-# copies the others out of the ring, and keeps them for later receives.
+# copies the messages before it out of the ring, and keeps them for later receives.
 #
 # Without a limit, a program that forgets a receive would fill the memory. Therefore, once ``shm`` keeps 64 MiB or
 # more from a sender, the next message stays in the ring. Its sender waits until the program receives that message,
@@ -198,8 +198,8 @@ output = run_program("the_other_operations/endless_wait.py")
 # ``wait_for_counter`` never notices that the process was killed. ``wait_for_process`` raises one error for the killed
 # process and another for the stopped one, so the caller can tell them apart.
 #
-# With this, ``shm`` is complete: it has all collectives and messages, and if a rank dies, the others raise one error
-# long before the deadline. :doc:`/communicate/measure` compares its times with those of gloo.
+# With this, ``shm`` is complete: it has the other collectives and messages, and if a rank dies, the others raise the
+# same error instead of waiting for the deadline. :doc:`/communicate/measure` compares its times with those of gloo.
 #
 # Exercise
 # --------

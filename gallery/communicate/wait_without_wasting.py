@@ -117,7 +117,7 @@ output = launch("wait_without_wasting/late_rank.py", ranks=2)
 # --------------
 #
 # A rank that posts must wake those that sleep, but a system call in each step would be wasted whenever the others
-# are awake. So each rank has a ``Bell`` in the shared memory. It contains ``sleepers_``, the number of threads
+# are awake. So each rank has a ``Bell`` in the shared memory, which contains ``sleepers_``, the number of threads
 # that sleep, and ``rings_``, how often the bell was rung for them:
 #
 # .. listing:: extension/shm_collectives/src/waiting.hpp
@@ -180,7 +180,7 @@ output = run_program("wait_without_wasting/lost_wakeup.py")
 #
 # The poster writes its counter and reads ``sleepers_``; the waiting rank writes ``sleepers_`` and reads the counter.
 # Count the orders of these four events in which the wakeup is lost: with sequential consistency, and if the poster,
-# the waiting rank or both can read before they write.
+# the waiting rank or both may read before they write.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
