@@ -16,13 +16,11 @@ from torch.distributed import rpc
 from torch.distributed.optim import DistributedOptimizer
 
 
-# [gradients]
 def gradients_of(layer, context):
     gradients = dist_autograd.get_gradients(context)
     parameters = list(layer.local_value().parameters())
     assert all(p.grad is None for p in parameters)
     return [gradients[p] for p in parameters]
-# [/gradients]
 
 
 # [parameters]
@@ -54,7 +52,6 @@ def model(tokens):
 # [/model]
 
 
-# [copy]
 embedding_here, lstm_here = embedding.to_here(), deepcopy(lstm)
 decoder_here = decoder.to_here()
 parameters_here = [
@@ -67,7 +64,6 @@ parameters_here = [
 def model_here(tokens):
     hidden, _ = lstm_here(embedding_here(tokens))
     return decoder_here(hidden)
-# [/copy]
 
 
 # [loss]
@@ -81,7 +77,6 @@ def loss_of(model):
 # [/loss]
 
 
-# [backward]
 with dist_autograd.context() as context:
     loss = loss_of(model)
     dist_autograd.backward(context, [loss])
@@ -92,7 +87,6 @@ with dist_autograd.context() as context:
 
 loss_of(model_here).backward()
 torch.testing.assert_close(gradients, [p.grad for p in parameters_here])
-# [/backward]
 print(f"gradient of the embedding on left: norm {gradients[0].norm():.4f},", end=" ")
 print(f"in one process {parameters_here[0].grad.norm():.4f}")
 first_loss = loss.item()
@@ -111,7 +105,6 @@ for step in range(40):
         optimizer.step(context)
 # [/optimizer]
 
-# [alone]
 optimizer_here = torch.optim.SGD(parameters_here, lr=1.0)
 for step in range(40):
     optimizer_here.zero_grad()
@@ -121,7 +114,6 @@ for step in range(40):
 
 trained = [parameter.to_here() for parameter in parameters]
 torch.testing.assert_close(trained, parameters_here)
-# [/alone]
 print(f"loss {first_loss:.4f} -> {loss.item():.4f},", end=" ")
 print(f"in one process {loss_here.item():.4f}")
 assert loss.item() < first_loss / 4 and len(trained) == 7

@@ -80,7 +80,6 @@ class BatchingServer:
 # [/batching]
 
 
-# [trainers]
 def train_weights(server, trainer):
     inputs, targets = examples(trainer, count=8)
     weights = server.rpc_sync().pull()
@@ -92,7 +91,6 @@ def train_weights(server, trainer):
         weights = server.rpc_sync().push_and_pull(weights.grad)
         losses.append(loss.item())
     return losses
-# [/trainers]
 
 
 # [run]
@@ -111,7 +109,6 @@ def report(all_losses):
         assert losses[-1] < losses[0] / 100
 
 
-# [observer]
 GOAL = 4
 
 
@@ -123,10 +120,8 @@ def walk(agent, observer):
         cell = max(0, cell + move)
         rewards.append(-1.0)
     return rewards
-# [/observer]
 
 
-# [agent]
 class Agent:
     def __init__(self):
         # Two numbers for each cell: preferences for a step back and a step ahead.
@@ -154,7 +149,6 @@ class Agent:
         (gradient,) = torch.autograd.grad(loss, self.policy)
         with torch.no_grad():
             self.policy -= 0.01 * gradient
-# [/agent]
 
 
 rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -173,7 +167,6 @@ print(f"{sum(pushes)} pushes of two trainers, in any order")
 print("numbers in the table:", table.round(decimals=3).unique().tolist())
 torch.testing.assert_close(table, torch.ones(8, 3), atol=1e-3, rtol=0)
 
-# [weights]
 server = rpc.RRef(BatchingServer())
 losses = run_on_clients(train_weights, server)
 
@@ -186,21 +179,18 @@ for step in range(STEPS):
     nn.functional.mse_loss(inputs @ weights, targets).backward()
     weights = weights.detach() - RATE * weights.grad
 torch.testing.assert_close(server.local_value().weights, weights)
-# [/weights]
 print("Gradients in batches:")
 report(losses)
 calls, batches = server.local_value().calls, server.local_value().batches
 print(f"{calls} calls were answered in {batches} batches")
 assert (calls, batches) == (2 * STEPS, STEPS)
 
-# [rounds]
 agent = Agent()
 history = []
 for step in range(30):
     walks = run_on_clients(walk, rpc.RRef(agent))
     agent.learn(walks)
     history += [sum(rewards) for rewards in walks]
-# [/rounds]
 first, last = sum(history[:10]) / 10, sum(history[-10:]) / 10
 print(f"mean reward of the first ten walks: {first:.1f}")
 print(f"mean reward of the last ten walks: {last:.1f}")

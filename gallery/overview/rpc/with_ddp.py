@@ -20,7 +20,6 @@ NAMES = ("server", "trainer-0", "trainer-1")
 STEPS, RATE = 60, 0.2
 
 
-# [table]
 class Table:
     def __init__(self):
         torch.manual_seed(0)
@@ -43,7 +42,6 @@ table = Table()
 
 def find_table():
     return table
-# [/table]
 
 
 def make_layer():
@@ -92,7 +90,6 @@ other = gradients[layer.weight].clone()
 dist.broadcast(other, src=1, group=trainers)
 assert torch.equal(other, gradients[layer.weight]), "DDP did not average"
 
-# [compare]
 dist.barrier(group=trainers)  # Both trainers have made their last update.
 rows = server.rpc_sync().look_up(torch.arange(8))
 
@@ -111,7 +108,6 @@ for step in range(STEPS):
 
 print("same layer as one process:", torch.allclose(layer.weight, layer_alone.weight))
 print("same table as one process:", torch.allclose(rows, alone.weight, atol=1e-6))
-# [/compare]
 torch.testing.assert_close(layer.weight, layer_alone.weight)
 torch.testing.assert_close(layer.bias, layer_alone.bias)
 torch.testing.assert_close(rows, alone.weight)

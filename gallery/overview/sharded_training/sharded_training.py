@@ -32,7 +32,6 @@ def train(model, optimizer, inputs, targets, steps=3):
 # [/model]
 
 
-# [count]
 def shape_here(tensor):
     """Shape of the part of ``tensor`` that this rank holds."""
     return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).shape
@@ -55,7 +54,6 @@ def elements_by_rank(model, adam):
     everywhere = [None] * world_size
     dist.all_gather_object(everywhere, here)
     return {kind: [there[kind] for there in everywhere] for kind in here}
-# [/count]
 
 
 def is_same_everywhere(tensor):

@@ -53,7 +53,6 @@ def compare(world_size):
     # [/ddp]
     assert losses[-1] < losses[0] / 10
 
-    # [compare]
     mine = flatten(model)
     everyones = [torch.empty_like(mine) for _ in range(world_size)]
     dist.all_gather(everyones, mine)
@@ -63,7 +62,6 @@ def compare(world_size):
     train(alone, inputs, targets)
     difference = (mine - flatten(alone)).abs().max().item()
     print("same as one process on the joined batch:", difference < 1e-6)
-    # [/compare]
     assert all(torch.equal(mine, other) for other in everyones)
     assert difference < 1e-6
 

@@ -333,7 +333,6 @@ intrusive_ptr<c10d::Backend> create_backend(
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   using namespace recent_backend;
-  // [features]
   std::vector<std::string> features;
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
   features.push_back("reconfigure");
@@ -348,7 +347,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   features.push_back("completion hooks");
 #endif
   module.attr("features") = features;
-  // [/features]
 
   // [register]
   py::class_<OptionsRecent, c10d::Backend::Options, intrusive_ptr<OptionsRecent>>(
