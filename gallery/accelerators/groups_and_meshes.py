@@ -12,9 +12,10 @@ split, and which calls of a group may share a stream.
 The default group and its backends
 ----------------------------------
 
-The groups of a mesh have the backends of the default group, so begin with these. A group can have a backend for each
-type of device, and PyTorch chooses the one for the tensor's device. In the next worker, the default group has gloo for
-the CPU beside ``simccl``, and a second group has ``simccl`` only:
+The groups of a mesh have the backends of the default group, so choose these backends first. A group can have a backend
+for each type of device, and PyTorch chooses the one for the tensor's device. In the next worker, the default group has
+gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only. This part of it prints the first three lines
+of the output; the box below the output explains the lines from ``ProcessGroupGloo`` to ``sums``:
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
@@ -29,8 +30,7 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # %%
 # The third line comes from the second group: without a backend for the CPU, a group refuses tensors of the CPU. So a
 # program that also communicates on the host should name both backends. Collectives on Python objects then take the
-# CPU's backend, and need no copy to the device. The lines from ``ProcessGroupGloo`` to ``sums`` belong to the box
-# below.
+# CPU's backend, and need no copy to the device.
 #
 # .. admonition:: Gloo in place of a library, and two devices on one rank
 #    :collapsible: closed
@@ -69,8 +69,8 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # - Before the constructor: ask ``process_group->getBoundDeviceId()`` in the create function (since PyTorch 2.14), and
 #   the same method of the parent in ``split``.
 #
-# A communicator belongs to one device, so refuse tensors of others. The library of ``simccl`` connects in the
-# constructor, so ``eagerConnectSingleDevice`` only creates the stream:
+# A communicator belongs to one device, so refuse tensors of others. The library of ``simccl`` needs no device to
+# connect. So it connects in the constructor, and ``eagerConnectSingleDevice`` only creates the stream:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/backend.hpp
 #    :part: eager
@@ -103,11 +103,11 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # does not: it has the ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, and which starts a new
 # group.
 #
-# Programs with ``device_id`` that call ``new_group`` themselves need one more method. NCCL splits a group only if all
-# ranks of the parent take part, so if the new group has the backend of the default group, PyTorch calls the Python
-# method ``perform_nocolor_split`` of that backend on the ranks outside of the new group. Your class needs this method
-# if ``supportsSplitting`` returns true, although ``Backend.hpp`` does not declare it. Unless your create function
-# splits the parent, the method must do nothing: :doc:`/tutorial/releases`.
+# A program with ``device_id`` may also call ``new_group`` itself. NCCL then splits the default group, and a split needs
+# all ranks of the parent, also those outside of the new group. So if the new group has the backend of the default
+# group, PyTorch calls the Python method ``perform_nocolor_split`` of that backend on the ranks outside. ``Backend.hpp``
+# does not declare this method, but your class needs it if ``supportsSplitting`` returns true. If your create function
+# does not split the parent, the method must do nothing: :doc:`/tutorial/releases`.
 #
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
@@ -184,8 +184,8 @@ launch(
 # ``simccl`` runs that call in the stream of the collectives, so both ranks must call the batch at the same place
 # among their collectives.
 #
-# A test with one group finds none of these failures. So test a mesh with ``device_id`` and without it, and messages
-# that the two ranks send and receive in different orders.
+# A test with one group, whose messages all go in one order, finds none of these failures. So test a mesh with
+# ``device_id`` and without it, and test messages that the two ranks send and receive in different orders.
 #
 # .. admonition:: After this page you have decided
 #
