@@ -42,8 +42,8 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # -------------------------------------------
 #
 # Separate streams do not prevent every deadlock: they do not help if the program calls ``wait`` between the two
-# calls. In this worker, all groups keep the rule, and the ranks wait after each call. They call first in one order,
-# for which the program prints ``kept``, and then in opposite orders, ``broken``:
+# calls. In this worker, each group has streams of its own, and the ranks wait after each call. What is kept or broken
+# now is the order of the calls. The ranks first call in one order, and then in opposite orders:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program
@@ -52,16 +52,17 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 
 # %%
 # After the first ``wait``, the program's stream waits for the first all-reduce. The second all-reduce waits for the
-# program's stream, because its input may come from there, and so it depends on the first all-reduce. The backend
-# cannot know whether the program wants that, so only the program can fix it: all ranks call in one order, or they
-# wait later.
+# program's stream, because its input may come from there. So each rank runs its second all-reduce only after its
+# first, and each first one waits for the second one of the other rank. The backend cannot know whether the program
+# needs this order. Only the program can prevent the deadlock: all ranks call in one order, or they wait later.
 #
 # How the watchdog notices a deadlock
 # -----------------------------------
 #
-# In both cases, a host that does not wait would never learn of the deadlock. So the watchdog of each group checks
-# the calls every 50 ms. The clock of a call starts when the watchdog sees that the call has begun, so a call that is
-# queued behind slow ones is not late. Each check calls ``look``, in which these names stand:
+# In both cases, a host that calls ``synchronize`` would stand still forever, and a host that does not wait would never
+# learn of the deadlock. So the watchdog of each group checks the calls every 50 ms. The clock of a call starts when the
+# watchdog sees that the call has begun, so a call that is queued behind slow ones is not late. Each check calls
+# ``look``, in which these names stand:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -86,7 +87,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
 #    :part: fail
 #
-# The watchdog holds no tensors and never waits for a stream, because a thread that enforces deadlines must not hang.
+# The watchdog never waits for a stream, because a thread that enforces deadlines must not hang.
 #
 # How a program learns of a late error
 # ------------------------------------
@@ -114,8 +115,8 @@ launch("order_and_abort/late_error.py", ranks=2, expected_stderr=stderr)
 # - The next call of the group raises it, because after an error the group takes no more calls.
 # - The future has no error, because the backend completed it when the call was launched, as :doc:`futures` shows.
 #
-# The output says ``completed: True`` although the task has failed. The abort of the library lets the stream go on,
-# because otherwise all streams that wait for the end event of the call would stand still.
+# The task has failed, and yet the output says ``completed: True``. The reason is the abort of the library, which lets
+# the stream go on. Otherwise all streams that wait for the end event of the call would stand still.
 #
 # An abort that frees the stream
 # ------------------------------
