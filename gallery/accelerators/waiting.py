@@ -9,8 +9,9 @@ why, so that you can choose for each method of your backend.
 
 .. diagram:: accelerators/waiting/diagram
 
-To find out who waits, a worker holds the communication with a gate, makes each call in another thread, and checks
-whether the call returns:
+To find out who waits, a worker holds the communication with a gate, and makes each call in another thread. It checks
+whether the call returns, and whether the stream of that thread then goes on. The option ``blocking_wait`` of
+``simccl`` is explained under timeouts:
 
 .. admonition:: The code
    :collapsible: closed
@@ -59,6 +60,8 @@ assert outputs[0] == outputs[1]
 #      - what it is
 #    * - ``launch``
 #      - what the stream and the watchdog know of the call: its events ``begin`` and ``end``, title, timeout and error
+#    * - ``launch->waiting``
+#      - the program's stream that waits for the call, so that the group knows when it can reuse the call's stream
 #    * - ``stash``
 #      - the tensors of the call: :doc:`memory-lifetime`
 #    * - ``blocks_host``
@@ -93,7 +96,8 @@ launch("waiting/output.py", ranks=2)
 #    :start-at: // The stream has ended the call
 #    :end-before: bool isSuccess()
 #
-# In the worker, another stream reads the tensor as soon as the work says that it is completed:
+# In the worker, another stream reads the tensor as soon as the work says that it is completed. As long as the work is
+# not completed, the loop opens the gate, so that the all-reduce can run:
 #
 # .. listing:: gallery/accelerators/waiting/completion.py
 #    :part: program
@@ -113,11 +117,11 @@ launch("waiting/completion.py", ranks=2)
 # ------------------------
 #
 # A barrier has no tensor that a stream could use. Programs call it before the host does something outside of the
-# device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**. The
-# documentation of ``torch.distributed.barrier`` says that it blocks processes until the whole group has entered, and
-# that NCCL's backend blocks the CPU thread. In the worker, rank 0 writes a file before its barrier, and rank 1 looks
-# for the file after its own. ``device_ids`` names the device of the barrier; without it, PyTorch may call a backend
-# for the CPU:
+# device, such as reading a file that another rank has written. Therefore **a barrier makes the host wait**, as the
+# documentation of ``torch.distributed.barrier`` says: it blocks processes until the whole group has entered.
+#
+# In the worker, rank 0 writes a file before its barrier, and rank 1 looks for the file after its own. The argument
+# ``device_ids`` names the device, because without it PyTorch may call a backend for the CPU:
 #
 # .. listing:: gallery/accelerators/waiting/barrier.py
 #    :part: program
@@ -148,8 +152,9 @@ launch("waiting/barrier.py", ranks=2)
 # The operation goes on after that error, because the timeout of a ``wait`` is the caller's own. The timeout of the
 # group belongs to the watchdog, which fails the call and ends the group, as :doc:`order-and-abort` shows.
 #
-# For the same reason, ``simccl`` has the option ``blocking_wait``, with which the host waits in each ``wait``. That
-# is slow, but ``wait`` then raises every error of its call, which helps when you look for a bug.
+# An error in the stream, too, is sure to reach ``wait`` only if the host waits. So ``simccl`` has the option
+# ``blocking_wait``, with which the host waits in each ``wait``. That is slow, but ``wait`` then raises every error of
+# its call, which helps when you look for a bug.
 #
 # .. admonition:: NCCL's backend
 #    :collapsible: closed
