@@ -54,24 +54,6 @@ Two headers know the hardware: ``device.hpp`` names the runtime, and ``library.h
 one folder, such as ``sim/`` or ``cuda/``. The build takes the folder that the environment variable ``BUILD_FOR`` or its
 default in ``setup.py`` names.
 
-PyTorch's classes for events and streams work with every registered device, and so do those for *guards*, which make a
-device or a stream current for a block. So your ``device.hpp`` differs from that of the simulation only in the type,
-the name and the native stream:
-
-.. listing:: extension/stream_collectives/src/sim/device.hpp
-   :part: device
-   :end-before: inline NativeStream native
-
-.. not-executed::
-
-   The tests compile this header. It has not run, because there was no GPU.
-
-   .. listing:: starter_accelerator/cuda/device.hpp
-      :part: device
-
-Because your library does not know PyTorch's streams, ``native`` in ``device.hpp`` takes the handle of a stream from
-``getStreamNativeHandle``, and casts it to the type that the library takes.
-
 PyTorch must know your device before a backend can use it. If your device is new to PyTorch, compare your runtime with
 this table, which names for each purpose what PyTorch asks for, and what ``sim`` and CUDA have:
 
@@ -138,6 +120,26 @@ this table, which names for each purpose what PyTorch asks for, and what ``sim``
    shows each kernel and each collective on its stream, and which operation launched it. Some of the headers lie in
    ``torch/include/kineto``, which ``CppExtension`` does not search, and ``privateuse1_profiler.h`` is empty unless
    you define ``USE_KINETO``.
+
+PyTorch's classes for events and streams work with every registered device, and so do those for *guards*, which make a
+device or a stream current for a block. So your ``device.hpp`` differs from that of the simulation only in the type,
+the name and the native stream:
+
+.. listing:: extension/stream_collectives/src/sim/device.hpp
+   :part: device
+   :end-before: inline NativeStream native
+
+For CUDA, the same part of the header is this:
+
+.. not-executed::
+
+   The tests compile this header. It has not run, because there was no GPU.
+
+   .. listing:: starter_accelerator/cuda/device.hpp
+      :part: device
+
+Because your library does not know PyTorch's streams, ``native`` in ``device.hpp`` takes the handle of a stream from
+``getStreamNativeHandle``, and casts it to the type that the library takes.
 
 The second header, ``library.hpp``, implements the *communicator*, an interface in the shape of NCCL. Rank 0 creates
 an id for all ranks, and a call enqueues on a stream and returns. Another thread, the *watchdog*, asks the
@@ -220,9 +222,9 @@ you wrote last. The whole order is:
 1. Let the checks of the project pass with ``sim``, and commit that.
 2. Copy ``cuda/`` to a folder with the name of your device, name it in ``setup.py``, and make it compile. Methods that
    you have not written yet can throw, because an error of the library ends the group and names the call.
-3. Write ``unique_id``, and ``connect``, which starts the communicator. Keep to the deadline that it gets, because a
-   missing rank must lead to an error. The ranks share the id through the frame's rendezvous, so no rank reads the id
-   of an earlier group. :doc:`groups-and-meshes` says from where a communicator gets its device.
+3. Write ``unique_id``, which creates the id on rank 0, and ``connect``, which starts the communicator. ``connect`` gets
+   a deadline and must keep it, because a missing rank must lead to an error. You write no code to share the id: the
+   frame's rendezvous does that. :doc:`groups-and-meshes` says from where a communicator gets its device.
 4. Write ``all_reduce``, and run the program of the section "Checks for the first week" below. Its first five
    lines show whether the order of streams is right. The check of the lifetime of memory and those after it also need
    ``all_gather`` and ``broadcast``.
@@ -258,8 +260,9 @@ one property at a time:
 7. A rank that never calls leads to an error on the others within the timeout, and all processes can end.
 8. Groups, splits and batches of messages work in every order that your backend allows.
 
-The next program makes the first six checks. Only the module and the backend have names of the simulation, so replace
-these two with yours. Hardware has no gates, so here a stream is late because it has much to do first:
+The next program checks the first six items, some of them in two lines. Only two names in it belong to the simulation,
+those of the module and the backend. Replace them with yours. Hardware has no gates, so here a stream is late because it
+has much to do first:
 
 .. listing:: gallery/accelerators/to_hardware/first_checks.py
    :part: names
@@ -282,7 +285,8 @@ launch("to_hardware/first_checks.py", ranks=2)
 
 # %%
 # Every line says ``right``, so each check has seen the late numbers. A check with another result prints
-# ``WRONG`` instead.
+# ``WRONG`` instead. By hand, the check program was run on the simulated device with each of the rules ``input``,
+# ``output``, ``lifetime``, ``devices`` and ``completion`` broken, and failed each time.
 #
 # Without gates, a check finds a bug only if the stream is late enough. Measure how long ``late_numbers``
 # takes on your device. If the host needs longer to launch the rest of a check, let ``late_numbers`` add more often.
@@ -299,7 +303,7 @@ launch("to_hardware/first_checks.py", ranks=2)
 # - **Concurrent kernels.** Each task here that can run gets a thread. On a device, communication takes compute units
 #   from the computation, and a kernel that waits for a peer does not give them back. If two such kernels cannot run at
 #   the same time, groups wait for each other although their streams do not, so the deadlock of :doc:`order-and-abort`
-#   comes back. This is reasoning, and no sample shows it.
+#   would come back.
 # - **Registered memory.** A network card reads memory only after its registration, which takes time. NCCL
 #   has ``ncclCommRegister`` and ``ncclMemAlloc`` for it, and PyTorch's backend can register what the
 #   allocator gets. Freed memory must then be deregistered before the device takes it back.
@@ -318,7 +322,5 @@ launch("to_hardware/first_checks.py", ranks=2)
 #    - which call of your library ends a collective that hangs, and which thread may make it;
 #    - how long ``late_numbers`` must take on your device, so that the checks find a bug.
 #
-# Not run here: CUDA, NCCL and any hardware; the NCCL of the project is compiled and linked only. By hand, the
-# check program was run on the simulated device with each of the rules ``input``, ``output``, ``lifetime``, ``devices``
-# and ``completion`` broken, and failed each time. The suite's checks of streams last ran on a GPU in November 2026, on
-# an NVIDIA H200 with gloo and PyTorch 2.11.
+# Not run here: CUDA, NCCL and any hardware. The project's code for NCCL is compiled and linked only. The suite's checks
+# of streams last ran on a GPU by hand: in November 2026 on an NVIDIA H200, with gloo and PyTorch 2.11.
