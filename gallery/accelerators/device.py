@@ -69,8 +69,8 @@ from launcher import run_program
 run_program("device/module.py")
 
 # %%
-# PyTorch has found the device, its module, and the functions for autocast. It finds them only if the import comes
-# early enough.
+# PyTorch has found the device, its module, and the functions for autocast. A backward pass on the device needs one
+# more thing, an early import.
 #
 # Loading before the first backward pass
 # --------------------------------------

@@ -114,8 +114,8 @@ device does both in a task of the stream, by calling another backend, one for th
    .. listing:: extension/stream_collectives/src/sim/library.hpp
       :part: in-the-stream
 
-Like a kernel, this task has addresses and sizes but owns no tensor of the program. If it did, it could be the last
-owner, and the destructor of a tensor may need Python's lock, the GIL, for which a stream should not wait.
+Like a kernel, these tasks have addresses and sizes but own no tensor of the program. If a task owned one, it could be
+the last owner, and the destructor of a tensor may need Python's lock, the GIL, for which a stream should not wait.
 
 Steps 4 and 5: the event, and its users
 ---------------------------------------
@@ -199,8 +199,8 @@ launch("five_steps/coalescing.py", ranks=2)
 # A backend that coalesces must therefore override ``allreduce_coalesced`` and its relatives, too, which
 # :doc:`/tutorial/every-operation` lists.
 #
-# Where errors appear: at once or late
-# ------------------------------------
+# When errors appear: at once or late
+# -----------------------------------
 #
 # Because the call returns before its task runs, an error can appear at two moments, and you should prefer the first:
 #
