@@ -14,7 +14,8 @@ A stream for the communication
 
 A backend that launches its collectives in the caller's stream needs less code, because the order of the stream
 replaces most events, and the stash that keeps the memory. But of two tasks in one stream, the second waits for the
-first. So the program's next kernel waits for the communication, even if it does not need the result.
+first. So the program's next kernel, which is queued behind the communication, begins only when the communication has
+ended, even if the kernel does not need the result.
 
 The rule that avoids this is: **the communication has a stream of its own**. In ``launch``, the method of
 :doc:`five-steps`, the rule decides only which stream the library gets: ``stream`` and not ``current``, the program's

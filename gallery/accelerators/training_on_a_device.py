@@ -182,8 +182,9 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
 # raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
 #
-# So let the programs of your users decide what you implement first, let the rest fail with an error, and compare the
-# losses with those of the CPU after each step, because a wrong future or a missing average raises none.
+# So let the programs of your users decide what you implement first, and let the rest fail with an error. After each
+# feature that you add, compare the losses with those of the CPU, because a wrong future or a missing average raises
+# no error.
 #
 # .. admonition:: After this page you have decided
 #
