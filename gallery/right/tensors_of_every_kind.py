@@ -59,8 +59,8 @@ dist.destroy_process_group()
 # - Floating-point types of 8 and 16 bits are combined as ``float`` and rounded once. A library that rounds
 #   after each addition has larger errors with more ranks.
 # - ``MIN`` and ``MAX`` of a number and NaN are NaN in the frame, as in ``torch.minimum`` and ``torch.maximum``.
-#   PyTorch does not promise that: NCCL returns the number, and gloo one or the other, depending on the position
-#   of the element. Use your library's operations if all ranks then get the same bits.
+#   PyTorch does not promise that: NCCL, for example, returns the number. So your library may return either, if all
+#   ranks get the same bits.
 #
 # Leave what your library lacks to ``op.reduce``, the function of the frame: exchange the pieces, and call it
 # with all of them in the order of the ranks.
@@ -75,8 +75,8 @@ dist.destroy_process_group()
 # ---------------------------------------------
 #
 # Even if all arguments are correct, the elements of a tensor may lie in memory in another order, or with gaps. It is
-# tempting to take ``data_ptr`` and the number of elements, which is then wrong. The function below has this bug, in
-# Python:
+# tempting to give the library ``data_ptr`` and the number of elements. The library then reads what lies in memory, and
+# not the elements of the tensor. The function below has this bug, in Python:
 #
 # .. listing:: gallery/right/tensors_of_every_kind/memory_of_a_tensor.py
 #    :part: mistake
@@ -112,7 +112,10 @@ assert output[0] == output[1]
 # returns a piece for the transport: the tensor's own memory, or a copy if the elements are not there in order.
 #
 # A copy does not help if elements of an output overlap: there is no place for all results, so the call is an error. As
-# an input, such a tensor is fine. A tensor without elements still takes part, because the ranks compare what they call.
+# an input, such a tensor is fine, as ``gathered`` shows.
+#
+# The last call reduces a tensor without elements. Its rank must still take part, because the ranks compare what they
+# call.
 #
 # .. admonition:: ``output``
 #    :collapsible: closed
@@ -155,11 +158,11 @@ assert output[0] == output[1]
 #    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: finish
 #
-# Any thread may run ``finish``, which matters for programs that serve a model. They call collectives in
-# ``torch.inference_mode``, and a tensor that was made in this mode refuses in-place operations outside of it. Because
-# each thread has a mode of its own, ``copy_`` in a thread of the backend fails with ``Inplace update to inference
-# tensor outside InferenceMode is not allowed``. The frame therefore writes results under
-# ``at::AutoDispatchBelowADInplaceOrView``, which is correct in both modes and hides the copy from autograd.
+# Any thread may run ``finish``, and for one kind of program that matters. Programs that serve a model call collectives
+# in ``torch.inference_mode``. A tensor made in this mode refuses in-place operations outside of it, and each thread has
+# a mode of its own. So a plain ``copy_`` in a thread of the backend fails with ``Inplace update to inference tensor
+# outside InferenceMode is not allowed``. Under ``at::AutoDispatchBelowADInplaceOrView``, the copy is correct in both
+# modes, and hidden from autograd.
 #
 # Exercise
 # --------
