@@ -146,9 +146,9 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    * - a library
 #      - what its errors say, often only that some rank is gone
 #
-# If a transport cannot know, only the deadline ends the wait, unless you add a *heartbeat*: a counter in the store that
-# each living rank counts up. The frame has the class ``Watch`` for it, which :doc:`/library/lost-ranks-of-a-library`
-# explains.
+# If a transport cannot know, only the deadline ends the wait, unless you add a *heartbeat*: each rank has a counter in
+# the store, which it increases as long as it lives. The frame has the class ``Watch`` for it, which
+# :doc:`/library/lost-ranks-of-a-library` explains.
 #
 # .. admonition:: The answers of ``store``
 #    :collapsible: closed

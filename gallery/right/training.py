@@ -54,9 +54,9 @@ assert all(equal for *_, equal in results[0]["losses"].values())
 print("meshes of two groups are equal:", [result["meshes"] for result in results])
 
 # %%
-# ``DTensor``, the class of sharded parameters, has caches whose key is the mesh, and can therefore use the group of
-# another, equal mesh. So the worker gives the meshes different names in ``mesh_dim_names``, and asserts with the
-# profiler that each training uses its own backend.
+# ``DTensor``, the class that represents sharded parameters, has caches whose key is the mesh, and can therefore use the
+# group of another, equal mesh. So the worker gives the meshes different names in ``mesh_dim_names``, and asserts with
+# the profiler that each training uses its own backend.
 #
 # What a step asks of the backend
 # -------------------------------
