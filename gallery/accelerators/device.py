@@ -69,8 +69,7 @@ from launcher import run_program
 run_program("device/module.py")
 
 # %%
-# PyTorch has found the device, its module, and the functions for autocast. A backward pass on the device needs one
-# more thing, an early import.
+# PyTorch has found the device, its module, and the functions for autocast. A backward pass also needs an early import.
 #
 # Loading before the first backward pass
 # --------------------------------------
