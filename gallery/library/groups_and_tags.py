@@ -39,10 +39,10 @@ the name of the group. The listing has these names:
    :start-at: MPI_Group all =
    :end-before: MPI_Group_free(&group);
 
-``members`` has ranks of ``MPI_COMM_WORLD``. PyTorch's global ranks may be others, because a program can start its
-default group again in another order, so each rank tells the others its number in MPI, as :doc:`start-a-library`
-explains. The list has the order of the group, so MPI and PyTorch number its ranks alike, and no later call has to
-translate.
+``members`` has ranks of ``MPI_COMM_WORLD``. They may differ from PyTorch's global ranks, because a program can start
+its default group again in another order. So each rank tells the others its number in MPI, as :doc:`start-a-library`
+explains. The list is in the order of the group. MPI and PyTorch therefore number its ranks alike, and no later call has
+to translate.
 
 .. admonition:: The end of a communicator
    :collapsible: closed
@@ -117,9 +117,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # .. listing:: extension/mpi_collectives/src/calls.hpp
 #    :part: tags
 #
-# The tags in between are for long data, as the next section explains. The largest tag of MPI is its attribute
-# ``MPI_TAG_UB``, which is at least 32767. The largest tag of a program is less by ``kFirstMessage``. For a larger tag
-# the backend raises an error, after which the group is broken, as after each error of a transport.
+# The tags between ``kHeads`` and ``kFirstMessage`` are for long data, as the next section explains. The largest tag of
+# MPI is its attribute ``MPI_TAG_UB``, which is at least 32767. The largest tag of a program is less by
+# ``kFirstMessage``. For a larger tag the backend raises an error, after which the group is broken, as after each error
+# of a transport.
 #
 # A second communicator for the heads would also do, but then each group would need two.
 #
@@ -151,14 +152,18 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: long-data
 #
+# When a send ends, and what it learns
+# ------------------------------------
+#
 # Sends are synchronous: ``MPI_Issend`` ends only when the matching receive has begun. A standard send may
 # end as soon as MPI has copied the data. Then a program in which all ranks send before they receive works
 # with small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
 # :doc:`/right/variants-and-groups` demonstrates.
 #
-# If the sizes differ, the receiver sees it in the note, and its error names both sizes. There is one exception: if a
-# short message is longer than the tensor, MPI itself reports that it had to truncate the message. The sender of a
-# short message learns of neither error from MPI, which says only that the matching receive has begun.
+# If the sizes differ, the receiver sees it in the note, and its error names both sizes. There is one exception. Data of
+# up to 8 KiB comes in one message with its note. If it is longer than the receiver's tensor, MPI has to truncate the
+# message, and reports only that. In both cases, the sender of such a short message learns nothing of the error from
+# MPI, which says only that the matching receive has begun.
 #
 # The next program sends with a tag that is too large, and then, in a new group, three numbers to a receive of two:
 #
@@ -168,9 +173,8 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 launch("groups_and_tags/errors.py", ranks=2)
 
 # %%
-# The program shortens the errors. The second send has returned, although its group is broken from then on: the receiver
-# announces its error, and later operations of both ranks raise it. So with neither a wrong tag nor a wrong size does a
-# rank go on with a wrong number.
+# The second send has returned, but its group is broken from then on: the receiver announces its error, and later
+# operations of both ranks raise it. So no rank goes on with a wrong number after a wrong tag or a wrong size.
 #
 # Other libraries
 # ---------------
