@@ -38,17 +38,18 @@ found before data moves, the ranks exchange *heads*. Then MPI runs the collectiv
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
 
-The first branch is for two cases in which the ranks only exchange their data, and the frame makes the result of it:
-up to 1 KiB of data, because it fits into the heads, and sums of 8-bit floats, because MPI would round too often
-(:doc:`types-and-reductions`).
+In two cases, which the first branch catches, the ranks only exchange their data, and the frame makes the result. Up to
+1 KiB of data fits into the heads, so no other call is needed. Sums of 8-bit floats would be rounded too often by MPI,
+as :doc:`types-and-reductions` shows.
 
-Both stages lead to the function ``run``, which hands a ``Call`` to the thread of the library and suspends until the
-call has ended. :doc:`lost-ranks-of-a-library` explains the last line of ``run``:
+Both stages lead to the function ``run``. It hands the thread of the library a ``Call``, which is what this thread has
+to bring to an end, and suspends until the call has ended. In ``mpich``, the ``Call`` is a ``Requests``, which holds one
+or more requests of MPI:
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-From ``Call``, ``mpich`` derives ``Requests``, which holds one or more requests of MPI:
+:doc:`lost-ranks-of-a-library` explains the last line of ``run``. The box has the rest:
 
 .. admonition:: Lifetimes in ``run``, and ``Requests``
    :collapsible: closed
@@ -76,8 +77,8 @@ steps:
 3. If the program has asked for a future, the callback thread completes it.
 4. From then on, ``is_completed`` of the ``Work`` is true, and ``wait`` returns.
 
-Works of one group need not end in the order of the calls. In the next worker, rank 0 begins three all-reduces, and
-sends a message while rank 1 is late for them:
+The collectives of a group end in the order of their calls, but a message may end before a collective that was called
+earlier. In the next worker, rank 0 begins three all-reduces. While rank 1 is late for them, rank 0 sends it a message:
 
 .. listing:: gallery/library/requests_and_works/works_side_by_side.py
    :part: program
@@ -116,10 +117,9 @@ launch("requests_and_works/heads.py", ranks=2)
 #
 # Because each rank's head has a request of its own, the error of a timeout can also name the late ranks.
 #
-# Decide whether your ranks compare notes in every call. This costs a message to each other rank, so with very many
-# ranks you may prefer to compare only in a debug mode, as PyTorch does with ``TORCH_DISTRIBUTED_DEBUG=DETAIL``. In
-# return, the heads carry up to 1 KiB of data, so small collectives need no other call of MPI: each rank combines or
-# copies what it has received.
+# Comparing in every call costs a message to each other rank. In return, the heads carry up to 1 KiB of data, so small
+# collectives need no other call of MPI: each rank combines or copies what it has received. With very many ranks, you
+# may prefer to compare only in a debug mode, as PyTorch does with ``TORCH_DISTRIBUTED_DEBUG=DETAIL``.
 #
 # The nonblocking collective
 # --------------------------
