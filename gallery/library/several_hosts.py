@@ -2,9 +2,9 @@
 Several hosts, interfaces and linking
 =====================================
 
-A backend that works on your machine can fail on others: the ranks hang, because the library uses a network that leads
-to no other host, or the import ends with ``cannot open shared object file``, because the loader does not find the
-library. This page tests both on one machine.
+A backend that works on your machine can fail on others in two ways. The ranks may hang, because the library uses a
+network that leads to no other host. Or the import ends with ``cannot open shared object file``, because the loader does
+not find the library. This page tests both on one machine, and fixes them.
 
 .. diagram:: library/several_hosts/diagram
 
@@ -19,9 +19,9 @@ shared memory may hang over the network. So run your tests over both. To send ev
 Two hosts on one machine
 ------------------------
 
-With these variables, the ranks still share the name, the interfaces and the processes of one host. A backend that
-relies on one of these passes such tests, and fails on two hosts. So test on two hosts, too, which one machine can
-simulate.
+With these variables, the ranks still share the name and the interfaces of one host, and see each other's processes. A
+backend that relies on one of these passes such tests, and fails on two hosts. So test on two hosts, too, which one
+machine can simulate.
 
 Linux can give a process its own network, host name, process ids and ``/dev/shm``, each in a *namespace*.
 Containers are made of namespaces, and two sets of them behave like two hosts: ranks in different sets see neither
@@ -53,11 +53,11 @@ run_program("several_hosts/two_hosts.py")
 # -------------------------------
 #
 # A simulated host has one network, whereas a real one often has two: one for its users and a faster one for the ranks.
-# So you must decide which network your library takes. MPICH supports several kinds, and the one that it would choose by
-# itself may not exist on the hosts of your users. Unless the environment names another, the extension therefore takes
-# TCP, through the library libfabric, because TCP works everywhere. Users name the network interface with the option
-# ``interface`` of their first group, because that group starts MPI. The extension passes the kind and the interface to
-# MPI in these variables:
+# So you must decide two things: which kind of network your library uses, and through which interface. MPICH supports
+# several kinds, and the one that it would choose by itself may not exist on the hosts of your users. The extension
+# therefore takes TCP, which works everywhere, unless the environment names another kind. The interface is named by the
+# user, with the option ``interface`` of the first group, because that group starts MPI. MPICH reaches TCP through the
+# library libfabric, so the extension sets these variables:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -135,13 +135,12 @@ launch("several_hosts/no_such_interface.py", ranks=2)
 # Bug: a library that is found on one machine only
 # ------------------------------------------------
 #
-# So far, every rank has imported the extension. On another machine, even the import can fail, because the path of the
-# library is needed twice.
+# So far, every rank has imported the extension. On another machine, even that can fail.
 #
-# The compiler needs the path of the library to link the extension, and the dynamic loader needs it again in each
+# The path of the library is needed twice: by the compiler, to link the extension, and by the dynamic loader, in each
 # process that imports the extension. ``library_dirs`` and ``libraries`` in ``setup.py`` tell the compiler alone. The
-# extension then works where the library lies in a folder of the system, as it often does on the machine that builds
-# it, and fails on others. The next program shows this failure. It removes the paths for the loader from a copy of the
+# extension then works where the library lies in a folder of the system, as it often does on the machine that builds it,
+# and fails on others. The next program shows this failure. It removes the paths for the loader from a copy of the
 # extension, so the copy is like the result of such a build:
 #
 # .. listing:: gallery/library/several_hosts/find_the_library.py
@@ -163,10 +162,10 @@ run_program("several_hosts/find_the_library.py")
 #    .. listing:: extension/mpi_collectives/setup.py
 #       :part: library
 #
-# Declare the library in ``install_requires``, with the range of versions whose binary interface you have built
-# against, and leave it out of your wheel. ``auditwheel repair`` would copy it into the wheel, so that a process
-# which also imports ``mpi4py`` has two copies of MPI, of which only one is initialized. The option
-# ``--exclude libmpi.so.12`` keeps it out.
+# Declare the library in ``install_requires``, with the range of versions whose binary interface you have built against,
+# and leave it out of your wheel. With a copy in the wheel, a process that also imports ``mpi4py`` would have two copies
+# of MPI, of which only one is initialized. The tool ``auditwheel repair``, which makes a wheel portable, makes such a
+# copy unless you pass ``--exclude libmpi.so.12``.
 #
 # .. admonition:: For reference: the run path of other libraries
 #    :collapsible: closed
