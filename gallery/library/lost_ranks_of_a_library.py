@@ -153,7 +153,8 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # -----------------------------------
 #
 # The memory that the backend keeps goes to no other tensor, but MPI may still write to it, and the program still has
-# the tensor. In the next worker, rank 1 is late, and the group fails on rank 0 while a receive is open:
+# the tensor of the failed operation. In the next worker, rank 1 is late, and the group fails on rank 0 while a receive
+# is open:
 #
 # .. listing:: gallery/library/lost_ranks_of_a_library/late_data.py
 #    :part: receive

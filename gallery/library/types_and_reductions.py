@@ -8,7 +8,7 @@ one takes. For each pair of a dtype and a ``ReduceOp``, you must decide who redu
 with a function of yours, or the frame.
 
 The table below shows this decision for ``mpich``. To find it, a worker reduces each pair with ``mpich``, and then by
-MPI alone, with ``MPI_Reduce_local``, a function that combines two arrays without another rank:
+MPI alone, with ``MPI_Reduce_local``, a function that combines two arrays without another rank. The entries mean:
 
 - "MPI": MPI reduces by itself, because a type of the standard gives the right bits, whichever operand comes first.
 - "frame": a function of the frame reduces. For most tensors above 1 KiB, MPI calls this function.
