@@ -52,9 +52,9 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 # left of ``[16, 4]``. Every rank holds the whole bias of the second layer, ``down``, because the bias is added to the
 # sum.
 #
-# The backward pass needs an all-reduce too, because each rank has computed the gradient of the input
-# from its half only. So each block needs two all-reduces, for which all ranks wait. Because this
-# requires fast connections, tensor parallelism is usually kept within a node.
+# The backward pass needs an all-reduce too, because each rank has computed the gradient of the input from its half
+# only. So each block needs two all-reduces, and all ranks wait for each of them. That takes fast connections, so tensor
+# parallelism usually stays within a node, that is, one machine.
 #
 # Pipeline parallelism: between the layers
 # ----------------------------------------
@@ -74,8 +74,8 @@ launch("tensor_and_pipeline_parallel/tensor_parallel.py", ranks=2)
 # rank computes their forward and backward passes.
 #
 # The function ``step`` runs one batch through a schedule. Its ``PipelineStage`` takes an example of the data between
-# the stages, because without it PyTorch runs each stage once more to find the shapes. Only the first stage receives
-# the inputs, and only the last one receives the targets:
+# the stages, from which it learns the shapes. Only the first stage receives the inputs, and only the last one receives
+# the targets:
 #
 # .. listing:: gallery/overview/tensor_and_pipeline_parallel/pipeline_parallel.py
 #    :part: step
@@ -143,21 +143,20 @@ for row in put_on_a_clock([more, more]):
 #    .. listing:: gallery/overview/shared/bubble.py
 #       :part: clock
 #
-# The dots are the *bubble*, the time in which a rank must wait. With ``p`` stages and ``m``
-# microbatches, its share of the time is ``(p - 1) / (m + p - 1)``, which is one fifth here, and is
-# smaller with more microbatches.
+# The dots are the *bubble*, the time in which a rank must wait. With ``p`` stages and ``m`` microbatches, its share of
+# the time is ``(p - 1) / (m + p - 1)``, which is one fifth here, and is smaller with more microbatches. It is also
+# smaller if each rank has several short stages, as with ``ScheduleInterleaved1F1B``, because the next stage can begin
+# earlier.
 #
 # Although both schedules have the same bubble, 1F1B needs less memory, as the number behind ``holds`` shows. A rank
 # holds the activations of a microbatch from its forward pass to its backward pass. With GPipe, a rank holds those of
 # all microbatches at once. With 1F1B, it holds those of a few, at most as many as there are stages.
 #
-# Schedules that give each rank several stages, such as ``ScheduleInterleaved1F1B``, make the bubble smaller.
-#
 # Combinations
 # ------------
 #
-# Tensor parallelism stays within a node because of its all-reduces, so a job on several nodes needs another kind of
-# parallelism between the nodes.
+# Tensor parallelism usually stays within a node because of its all-reduces, so a job on several nodes needs another
+# kind of parallelism between the nodes.
 #
 # To combine kinds of parallelism, a device mesh with two dimensions arranges the ranks in a table, and
 # each dimension serves one kind. Because this sample has only two ranks, its first dimension has the
@@ -169,8 +168,11 @@ for row in put_on_a_clock([more, more]):
 #
 # After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the data parallel dimension.
 #
-# A pipeline takes its ranks from a third dimension: ``get_group`` of the mesh returns the process group of a
-# dimension, which you pass to ``PipelineStage`` as ``group``. For GPUs, create the mesh for ``"cuda"``, and pass the
-# GPU of the rank as ``device``.
+# A pipeline takes its ranks from a third dimension: ``get_group`` of the mesh returns the process group of a dimension,
+# which you pass to ``PipelineStage`` as ``group``. For GPUs, create the mesh for ``"cuda"``, and pass the GPU of the
+# rank as ``device``.
+#
+# So the two cuts ask different things of a backend. Tensor parallelism needs a fast all-reduce, twice for each block. A
+# pipeline needs point-to-point messages between neighbours, and pays with the bubble.
 #
 # Not run here: GPUs, a third dimension, and schedules with several stages on each rank.
