@@ -123,7 +123,8 @@ show_table(
 #    of the same param in process 0``, while rank 0 goes on and waits for that rank;
 # 3. for each data type and each 250 MiB, a broadcast of rank 0's parameters and buffers, which the other ranks adopt.
 #
-# A step can make these calls. A plain model needs only the first, and in its second step also the third:
+# A step can make the following calls. A plain model needs only the all-reduces of its gradients, and in its second step
+# also the broadcasts of the division into buckets:
 #
 # * In the backward pass, DDP all-reduces the gradients in groups, called *buckets*, to make fewer calls. The order of
 #   the buckets is the same on all ranks. DDP divides each gradient by the number of ranks *before* the all-reduce, and
@@ -134,9 +135,9 @@ show_table(
 # * The constructor divides the parameters into buckets before it knows in which order the gradients become ready. So
 #   DDP divides them once more, before the forward pass of the second step. Rank 0 broadcasts this division in two
 #   tensors, so that it is equal on all ranks.
-# * With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks
-#   which parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its
-#   constructor, so the second step needs no broadcasts.
+# * With ``find_unused_parameters``, another all-reduce follows that of the last bucket. It tells the ranks which
+#   parameters were used anywhere, with one ``int32`` for each. DDP then keeps the buckets of its constructor, so the
+#   second step broadcasts no new division.
 #
 # The type of the all-reduce
 # --------------------------

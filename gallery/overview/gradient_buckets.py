@@ -12,7 +12,7 @@ Gradients averaged without DDP
 
 To see what DDP does for you, first average by hand. The program all-reduces each gradient after the backward pass and
 divides it by the world size. Hooks from ``record_gradients`` note when the gradient of each of the four layers is
-ready, and ``backward`` returns these notes in ``order``:
+ready, and the program keeps these notes, which ``backward`` returns, in ``order``:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: by-hand
@@ -71,9 +71,9 @@ show_section(output, "DDP")
 # ----------------------------
 #
 # If a parameter gets no gradient, for example because ``forward`` has left out a branch, its bucket is never ready.
-# This bucket also holds back all later ones, so the backward pass ends without their all-reduces. DDP notices this
-# only in the next step. So the program takes two steps with such a model, once without and once with the option
-# ``find_unused_parameters=True``. It shows the error of the second step, or the number of its all-reduces:
+# This bucket also holds back all later ones, so the backward pass ends without their all-reduces. DDP notices this only
+# in the next step. So the program runs such a model for two steps without the option ``find_unused_parameters=True``,
+# and for two steps with it. It shows the error of the second step, or the number of its all-reduces:
 #
 # .. listing:: gallery/overview/shared/branches.py
 #    :part: model
