@@ -101,7 +101,7 @@ show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
 
 # %%
 # With twice the batch, the activations take twice the memory, with and without checkpoints. In each row, checkpoints
-# save most of it.
+# save most of the memory for activations.
 #
 # What each feature splits
 # ------------------------
@@ -150,9 +150,9 @@ show_table(
 # When one rank runs out of memory
 # --------------------------------
 #
-# An estimate can be too low for a single batch. Often only one rank then runs out of memory, for example because its
-# batch contains an unusually long text. The program can catch the exception and skip the step, but the other ranks do
-# not notice that.
+# An estimate can fit almost all batches, and be too low for one of them. Often only one rank then runs out of memory,
+# for example because its batch contains an unusually long text. The program can catch the exception and skip the step,
+# but the other ranks do not notice that.
 #
 # In this sample, ``has_memory_for`` returns false on rank 1 in step 1. So that the output shows which steps the ranks
 # combine, ``average`` exchanges the numbers of the steps instead of gradients:
@@ -186,8 +186,8 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 outputs = launch("memory/together.py", ranks=2)
 
 # %%
-# Now both ranks skip step 1, so each average is of a single step. The joint decision costs an all-reduce in each
-# step.
+# Now both ranks skip step 1, so each call of ``average`` combines the same step of both ranks. The joint decision costs
+# an all-reduce in each step.
 #
 # This helps only if the memory is used up before the first collective of the step. When DDP has already started
 # to reduce its gradients, all ranks must restart, as :doc:`elastic` shows. They must also restart when the memory of

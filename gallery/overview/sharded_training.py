@@ -200,4 +200,4 @@ show_section(tables, "types")
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
 #
-# Not run here: GPUs, several nodes, ranks that differ, and parameters outside the layers.
+# Not run here: GPUs, several nodes, ranks that differ in their layers or steps, and parameters outside the layers.
