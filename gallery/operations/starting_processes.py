@@ -124,7 +124,8 @@ run_program("starting_processes/start_methods.py")
 run_program("starting_processes/spawn_options.py")
 
 # %%
-# ``mp.start_processes`` has used forkserver, whereas ``mp.spawn`` only warns when the program asks for fork.
+# ``mp.start_processes`` used forkserver, as the program asked. ``mp.spawn`` always uses spawn, and warns when a program
+# asks for fork.
 #
 # The launcher ``torchrun``
 # -------------------------

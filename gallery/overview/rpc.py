@@ -177,10 +177,11 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 # The method needs the lock because the calls run in different threads. Both calls of a batch get the same
 # future, so one ``set_result`` answers both.
 #
-# RPC also suits *reinforcement learning*, in which an *agent* learns from rewards which action is good.
-# *Observers* on other ranks simulate the situations and ask the agent for each action. A collective does not fit,
-# because an observer does not know in advance how many actions its simulation will take. In this program, two
-# observers walk through a corridor, in which a move costs one point and the straight way takes four moves.
+# Servers of parameters are not the only use of RPC. It also suits *reinforcement learning*, in which an *agent* learns
+# from rewards which action is good. *Observers* on other ranks simulate the situations and ask the agent for each
+# action. A collective does not fit, because an observer does not know in advance how many actions its simulation will
+# take. In this program, two observers walk through a corridor, in which a move costs one point and the straight way
+# takes four moves.
 #
 # One program contains the asynchronous server, the server with batches, and the agent. It runs on a server and two
 # clients, which are the trainers and then the observers:
@@ -241,6 +242,6 @@ launch("rpc/with_ddp.py", ranks=3)
 # those of the other.
 #
 # For work that all ranks do alike, collectives are enough: the all-reduce of DDP gives all ranks the mean of the
-# gradients without a server. Choose RPC where only one rank knows when it needs another.
+# gradients without a server. Choose RPC where only one rank knows when it needs another rank.
 #
 # Not run here: RPC with CUDA tensors.
