@@ -42,9 +42,9 @@ from launcher import launch, run_program
 run_program("lost_hosts/lost_ranks.py")
 
 # %%
-# In the first three ways, the other ranks name rank 2 and the reason. The kernel tells them that rank 2 has died,
-# because it ran on their host. A stopped rank keeps its connections, and its kernel still acknowledges data, so only
-# the timeout of two seconds ends the wait for it.
+# In the first three ways, the other ranks name rank 2 and the reason. They learn from the kernel that the killed rank
+# has died, because it ran on their host. A stopped rank keeps its connections, and its kernel still acknowledges data,
+# so only the timeout of two seconds ends the wait for it.
 #
 # Connections that are cut
 # ------------------------
@@ -107,9 +107,9 @@ run_program("lost_hosts/cut_off.py")
 # Failures without a dead rank
 # ----------------------------
 #
-# A collective can also fail on a rank that is alive. Because it is a chain of messages, the others then wait for
-# messages that will never be sent, perhaps from a rank that knows nothing of the failure. So the rank that fails tells
-# all through the store, and the whole group fails.
+# A collective can also fail on a rank that is alive. Because a collective is a chain of messages, the others then wait
+# for messages that will never be sent, perhaps from a rank that knows nothing of the failure. So the rank that fails
+# tells all through the store, and the whole group fails.
 #
 # After a failure, a message may have moved in part. What is left of this message would be taken for the next one, so
 # the connection cannot be used again:
