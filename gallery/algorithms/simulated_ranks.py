@@ -175,8 +175,8 @@ except RuntimeError as error:
 # 4,096 ranks
 # -----------
 #
-# Is the simulator fast enough for the number of ranks that you cannot reserve? A ring with 4,096 ranks takes 8,190
-# steps, in which more than thirty million messages arrive. The simulator needs only seconds for them:
+# Is the simulator fast enough for more ranks than you can reserve? A ring with 4,096 ranks takes 8,190 steps, in which
+# more than thirty million messages arrive. The simulator needs only seconds for them:
 
 print(simulate("algorithm=ring,halving_near", "ranks=4096", "bytes=1048576"))
 
