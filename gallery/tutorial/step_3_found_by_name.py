@@ -6,9 +6,9 @@ Users of your backend should not have to change their programs. Since PyTorch 2.
 installed backend, and PyTorch imports it. This page shows which calls do that, and which errors your users
 see if PyTorch cannot find or load the backend.
 
-For a name that no backend has registered, PyTorch searches the entry points of the group
-``torch.distributed.backends``. An *entry point* is a line in the metadata of an installed package, which
-connects a name with an object in a module. The entry point of the dummy is in ``pyproject.toml``:
+PyTorch finds the package by an *entry point*, a line in the metadata of an installed package that connects a name with
+an object in a module. If no backend has registered a name, PyTorch looks for it among the entry points of the group
+``torch.distributed.backends``. That of the dummy is in ``pyproject.toml``:
 
 .. listing:: extension/dummy_collectives/pyproject.toml
    :part: entry-point
@@ -46,9 +46,10 @@ from launcher import launch
 launch("step_3_found_by_name/found_by_name.py", ranks=6)
 
 # %%
-# All calls but the last find the backend. With ``cpu:gloo,cuda:dummy``, the tensor keeps its ones, because gloo
-# handles CPU tensors and sums over one rank. The call with ``nobody`` shows what a user sees if the package is not
-# installed: a warning, then ``AssertionError: Unknown backend type nobody``.
+# All calls but the last find the backend, and print ``dummy_collectives imported: True``. With ``cpu:gloo,cuda:dummy``,
+# the result is ``[1.0, 1.0]`` and not zeros, because gloo handles CPU tensors and sums over one rank. The call with
+# ``nobody`` shows what a user sees if the package is not installed: the warning ``Device capability of nobody
+# unknown``, then ``AssertionError: Unknown backend type nobody``.
 #
 # When the entry point does not work
 # ----------------------------------
@@ -82,8 +83,8 @@ install("forgetful", "def register():\n    pass\n")
 sys.path.append(str(folder))
 
 # %%
-# If no installed package has the name, ``is_backend_available`` returns ``False``. If the package is
-# installed but does not work, ``is_backend_available`` raises an exception since PyTorch 2.14:
+# ``is_backend_available`` shows the difference. It returns ``False`` if no installed package has the name. If the
+# package is installed but does not work, it raises an exception since PyTorch 2.14:
 
 import torch.distributed as dist
 
@@ -158,7 +159,7 @@ temporary.cleanup()
 
 # %%
 # We made ``unloadable`` above, but ``nccl4py`` comes from PyTorch 2.15.0 itself, and names a module that does not
-# exist. So even where every backend is installed correctly, loading all entry points can fail. Loading the one with the
-# right name, as PyTorch does, finds your backend without any change to the program.
+# exist. So loading all entry points can fail even where every backend is installed correctly. Load only the one with
+# the right name, as PyTorch does.
 #
 # Not run here: an entry point that is not callable.
