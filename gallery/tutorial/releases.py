@@ -506,9 +506,9 @@ build.cleanup()
 #    .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #       :part: initialized
 #
-# The functions in Python, such as ``dist._reconfigure``, begin with an underscore, their documentation calls
-# them experimental, and no other Python code of PyTorch calls them. So implement them only for programs that you know
-# to call them.
+# The functions in Python, such as ``dist._reconfigure``, begin with an underscore, their documentation calls them
+# experimental, and no other Python code of PyTorch calls them. So implement ``reconfigure`` only if you know a program
+# that calls these functions.
 #
 # What was verified
 # -----------------

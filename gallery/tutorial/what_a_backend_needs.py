@@ -135,7 +135,8 @@ launch("what_a_backend_needs/what_zeros_do.py", ranks=2)
 # ``DistributedDataParallel`` first all-gathers the number of parameters, and each rank compares its number with that
 # of rank 0. From the dummy, the number of rank 0 arrives as zero, so all ranks raise an error, even rank 0.
 #
-# ``all_gather_object`` does not get as far, because it calls ``all_gather_single``, which the dummy does not have.
+# ``all_gather_object`` fails in its first collective, because that is ``all_gather_single``, which the dummy does not
+# have.
 #
 # .. note::
 #
