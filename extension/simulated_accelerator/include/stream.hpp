@@ -5,7 +5,6 @@
 
 namespace sim {
 
-// [stream]
 // A stream, as a library for the device sees it: c10::impl::VirtualGuardImpl gives it as
 // the native handle of a c10::Stream. CUDA's is cudaStream_t.
 class Stream {
@@ -21,6 +20,5 @@ class Stream {
  protected:
   ~Stream() = default;
 };
-// [/stream]
 
 } // namespace sim

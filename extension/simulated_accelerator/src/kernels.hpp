@@ -13,7 +13,6 @@ namespace sim {
 
 using at::Tensor;
 
-// [view]
 // The memory of a tensor as a tensor of the CPU. It knows the address and owns nothing,
 // as a kernel of a GPU does: if the memory is given to another tensor before the kernel
 // runs, the kernel reads what is there then.
@@ -25,7 +24,6 @@ inline Tensor on_host(const Tensor& tensor) {
   view._set_neg(tensor.is_neg());
   return view;
 }
-// [/view]
 
 // Queues a kernel on the current stream of the tensor's device. Its caller is below
 // autograd, and so must be the thread that runs it, which does not know of the caller's

@@ -77,7 +77,6 @@ class Simulated final : public streams::Communicator {
   }
   // [/can-reduce]
 
-  // [calls]
   void all_reduce(const void* from, void* to, size_t count, ScalarType type, Op op,
       c10::Stream stream) override {
     add(stream, [=](c10d::Backend& cpu, milliseconds timeout) {
@@ -131,7 +130,6 @@ class Simulated final : public streams::Communicator {
       return cpu.allgather(out, in, with<c10d::AllgatherOptions>(timeout));
     });
   }
-  // [/calls]
 
   void barrier(void*, c10::Stream stream) override {
     add(stream, [](c10d::Backend& cpu, milliseconds timeout) {

@@ -15,7 +15,6 @@ namespace frame {
 
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-// [store]
 // The connection of this process to a store. In one client of a TCPStore, a call of
 // another thread that waits for a key would delay the keys of the groups. So these have a
 // client of their own, which all groups share: each one costs the server a descriptor.
@@ -46,7 +45,6 @@ class Connection {
     known[key] = shared;
     return shared;
   }
-  // [/store]
 
  private:
   // Whether the server of this connection is still there. Another one may have its port.
