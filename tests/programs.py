@@ -15,6 +15,7 @@ from torch.distributed import ReduceOp
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 
 SOON = timedelta(milliseconds=500)
+LATER = timedelta(minutes=5)
 
 
 def power_sgd(rank):
@@ -32,7 +33,8 @@ def ones(count=1):
     return torch.ones(count)
 
 
-# Each way to wait, of rank 0 or 1 with a group that has lost rank 2.
+# Each way to wait, of rank 0 or 1 with a group that has lost rank 2. A monitored barrier takes no
+# timeout from its group.
 CALLS = {
     "all_reduce": lambda g: dist.all_reduce(ones(), group=g),
     "gather": lambda g: dist.gather(ones(), None, 2, group=g),
@@ -41,7 +43,6 @@ CALLS = {
     "send": lambda g: dist.send(ones(), 2, group=g),
     "recv": lambda g: dist.recv(ones(), 2, group=g),
     "recv of any rank": lambda g: dist.recv(ones(), group=g),
-    "monitored_barrier": lambda g: dist.monitored_barrier(g, SOON, wait_all_ranks=True),
 }
 
 
@@ -50,7 +51,9 @@ def without_rank_2(rank, how, timeout=None):
 
     Rank 2 is killed, destroys its groups, aborts them, or has destroyed them before the calls.
     """
-    groups = {name: dist.new_group() for name in CALLS}
+    monitored = partial(dist.monitored_barrier, timeout=timeout or LATER, wait_all_ranks=True)
+    calls = CALLS | {"monitored_barrier": monitored}
+    groups = {name: dist.new_group() for name in calls}
     dist.barrier()
     if rank == 2:
         time.sleep(0.3)  # Then the others wait in the first call.
@@ -74,7 +77,7 @@ def without_rank_2(rank, how, timeout=None):
     errors = {}
     for name, group in groups.items():
         meet(f"{rank} {name}", f"{1 - rank} {name}")
-        errors[name] = error_of(CALLS[name], group)
+        errors[name] = error_of(calls[name], group)
     errors["barrier after all_reduce"] = error_of(dist.barrier, groups["all_reduce"])
     client().set(f"{rank} has ended", "")
     return errors
