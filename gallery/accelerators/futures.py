@@ -111,7 +111,7 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # for the barrier of ``simccl``, after which a program must use ``wait`` of the work.
 #
 # So complete a future during the call, with its devices and under the stream of the communication. Then DDP reads the
-# right gradients, although it never waits for a work.
+# right gradients, although by default it never waits for a work.
 #
 # .. admonition:: After this page you have decided
 #

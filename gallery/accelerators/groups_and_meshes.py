@@ -12,10 +12,10 @@ split, and which calls of a group may share a stream.
 The default group and its backends
 ----------------------------------
 
-The groups of a mesh have the backends of the default group, so choose these backends first. A group can have a backend
-for each type of device, and PyTorch chooses the one for the tensor's device. In the next worker, the default group has
-gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only. This part of it prints the first three lines
-of the output; the box below the output explains the lines from ``ProcessGroupGloo`` to ``sums``:
+By default, the groups of a mesh have the backends of the default group, so choose these backends first. A group can
+have a backend for each type of device, and PyTorch chooses the one for the tensor's device. In the next worker, the
+default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only. This part of it prints the
+first three lines of the output; the box below the output explains the lines from ``ProcessGroupGloo`` to ``sums``:
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
