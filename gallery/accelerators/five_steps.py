@@ -120,7 +120,7 @@ the last owner, and the destructor of a tensor may need Python's lock, the GIL, 
 Steps 4 and 5: the event, and its users
 ---------------------------------------
 
-The call has returned from the library, but its data has not moved yet. So that others can wait for the data,
+The call has returned from the library, but its data may not have moved yet. So that others can wait for the data,
 ``launch`` records an event in the stream after the library's task. Before that event, ``finish`` copies outputs with
 strides from the library's buffer to their places, in the same stream:
 

@@ -59,7 +59,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # How the watchdog notices a deadlock
 # -----------------------------------
 #
-# In both cases, a host that calls ``synchronize`` would stand still forever, and a host that does not wait would never
+# In both cases, a host that calls ``synchronize`` could stand still forever, and a host that does not wait would never
 # learn of the deadlock. So the watchdog of each group checks the calls every 50 ms. The clock of a call starts when the
 # watchdog sees that the call has begun, so a call that is queued behind slow ones is not late. Each check calls
 # ``look``, in which these names stand:
