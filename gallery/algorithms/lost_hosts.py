@@ -152,8 +152,8 @@ launch("lost_hosts/bad_input.py", ranks=2)
 # What notices which loss
 # -----------------------
 #
-# Only a rank that is late or stopped gives no sign, so a timeout must end the wait for it. For each other loss, one of
-# the signs above leads to an error that names the reason:
+# Only a rank that is late, or stopped on this host, gives no sign, so a timeout must end the wait for it. For each
+# other loss, one of the signs above leads to an error that names the reason:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -182,7 +182,7 @@ launch("lost_hosts/bad_input.py", ranks=2)
 #      - data or probes without an answer
 #      - about 15 s
 #      - ``is lost: Connection timed out``
-#    * - is late, or stopped
+#    * - is late, or stopped on this host
 #      - nothing
 #      - the timeout of the group or of the call
 #      - ``Timed out after …``

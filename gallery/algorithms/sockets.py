@@ -232,8 +232,8 @@ launch("sockets/too_much_sent.py", ranks=2)
 #
 # To try these connections between hosts, the next program starts a ``torchrun`` with two ranks on each of two simulated
 # hosts, which have networks of their own, as in :doc:`/library/several-hosts`. The four ranks train a small model with
-# ``DistributedDataParallel`` (DDP) and then with FSDP2, each with ``tcp`` and with gloo. In each of five steps, they
-# compute the mean of the four ranks' losses, and rank 0 prints it:
+# ``DistributedDataParallel`` (DDP) and then with FSDP2, each with ``tcp`` and with gloo. At the end, they compute
+# the mean of the four ranks' losses for each of the five steps, and rank 0 prints it:
 #
 # .. admonition:: Two hosts, their launchers, and the training
 #    :collapsible: closed
