@@ -52,7 +52,7 @@ A suspended coroutine goes on only if a thread asks its condition again. A threa
 thereby calls the transport. Threads that drive take turns, so only one calls the transport at a time. Three rules say
 which thread does what:
 
-- If the transport cannot block, a thread of the program that waits for a result drives in the meantime.
+- If the transport cannot block, a thread of the program that waits for an operation drives in the meantime.
 - Each group has a *progress thread*, which drives whenever no thread of the program does.
 - Each group has a *callback thread*, which runs the callbacks in the order in which operations end.
 

@@ -126,6 +126,8 @@ The listings use these names:
      - a condition for which ``co_await`` waits, and the ranks that it is waiting for
    * - ``Keys``
      - the store of ``init_process_group``, with a prefix that belongs to this group alone
+   * - ``Place``
+     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
 
 One method for all collectives
 ------------------------------
@@ -254,7 +256,7 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 # group.
 #
 # The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`. That page also
-# shows the errors that the first paragraph promises, for calls that differ and for ranks that are gone. No check of
+# shows the errors that the first paragraph promises, for calls that differ and at a deadline. No check of
 # :doc:`/communicate/test-your-backend` fails for this transport, and :doc:`/tutorial/next-steps` has a project that
 # begins with it under a name of yours, so you can replace its methods and stay correct.
 #
