@@ -25,8 +25,8 @@ all-reduce with ``SUM`` may have sparse tensors. An output must not overlap anot
 Which dtype has which reduction
 -------------------------------
 
-A ``ReduceOp`` is an argument, too. It has nine operations, and no dtype has all of them. So when a call reduces, the
-frame first tests its pair of dtype and operation with this function:
+A ``ReduceOp`` is an argument, too. There are nine, and no dtype has all of them. So when a call reduces, the frame
+first tests its pair of dtype and operation with this function:
 
 .. listing:: extension/frame/c10d_frame/include/frame/reductions.hpp
    :part: defined

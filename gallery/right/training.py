@@ -171,7 +171,7 @@ print("save uses", *results[0]["save"])
 # %%
 # The resumed training has the same losses as one without an interruption. In ``save``, the ranks agree on which of
 # them writes what, with four kinds of collectives. A test that only trains steps would not find that ``gather`` is
-# missing, because no step of the table above needs it. So test checkpoints, too, and how training begins: tensor
+# missing, because none of the recorded steps needs it. So test checkpoints, too, and how training begins: tensor
 # parallelism calls ``scatter`` before the first step, to distribute the parameters.
 #
 # Exercise
