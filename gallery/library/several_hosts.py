@@ -25,8 +25,8 @@ machine can simulate.
 
 Linux can give a process its own network, host name, process ids and ``/dev/shm``, each in a *namespace*.
 Containers are made of namespaces, and two sets of them behave like two hosts: ranks in different sets see neither
-the memory nor the processes of each other. In the next listing, ``simulated_hosts`` makes two such sets, and ``popen``
-of a host starts a program there. The function belongs to the suite that tests any backend, which
+the memory nor the processes of each other. The function ``simulated_hosts`` makes two such sets. In the next listing,
+``popen`` of a host starts a program there. The function belongs to the suite that tests any backend, which
 :doc:`/communicate/test-your-backend` explains:
 
 .. listing:: gallery/library/several_hosts/two_hosts.py

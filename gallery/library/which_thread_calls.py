@@ -35,8 +35,8 @@ If your transport only reads shared memory, let the caller of ``wait`` do it, be
 call of a library may not: ``MPI_Test`` must not wait for other ranks, but when a rank was killed while MPICH used TCP,
 the test of another rank did not return. So for most libraries, let one thread of the process make all calls.
 
-A form of the second design has one thread for each group instead of one for the process. The frame starts such threads
-if ``can_block`` of your transport is true, its default. This suits a library with independent communicators that any
+A form of the second design has one thread for each group instead of one for the process. The frame does this if
+``can_block`` of your transport is true, its default. This suits a library with independent communicators that any
 thread may call.
 
 Bug: a call that does not return
