@@ -111,9 +111,9 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # Deadlines without the library
 # -----------------------------
 #
-# A stopped rank is not dead, so only a deadline can end the wait for it, but MPI has no deadlines. The one thread that
-# makes all calls of MPI cannot enforce one either, because it may hang there, for example on a connection to a dead
-# rank. So the threads that wait for operations enforce the deadlines, and none of them calls MPI, as
+# A stopped rank is not dead, so on its host only a deadline can end the wait for it, but MPI has no deadlines. The one
+# thread that makes all calls of MPI cannot enforce one either, because it may hang there, for example on a connection
+# to a dead rank. So the threads that wait for operations enforce the deadlines, and none of them calls MPI, as
 # :doc:`which-thread-calls` shows.
 #
 # A library that ends the process

@@ -146,8 +146,9 @@ assert output == output[:1] * 4
 # dividing first is that the smallest numbers of a type can become 0.
 #
 # If a sum must not depend on the length of the tensor, exchange the bytes for these dtypes at every length:
-# ``Transport::collective`` of the frame does it with ``exchange`` alone. Each rank then receives the whole input of
-# every other rank. The backend keeps MPI's algorithms for long tensors, because long gradients would pay most for this.
+# ``Transport::collective`` of the frame does it with ``exchange`` alone. In an all-reduce, each rank then receives the
+# whole input of every other rank. The backend keeps MPI's algorithms for long tensors, because long gradients would pay
+# most for this.
 #
 # Other libraries
 # ---------------
