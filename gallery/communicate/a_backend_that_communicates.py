@@ -84,9 +84,10 @@ for ranks in (2, 4):
 # One decision for each file
 # --------------------------
 #
-# These times follow from a few decisions, which your own transport must make, too. The *frame* makes all others: the
-# code in ``extension/frame``, which :doc:`/right/smallest-backend` introduces, and which serves every transport. A row
-# of the table names the files that contain a decision. Those of ``shm_collectives/src`` depend on shared memory:
+# Most of the decisions below determine these times, and your own transport must make them, too. The *frame* makes all
+# others: the code in ``extension/frame``, which :doc:`/right/smallest-backend` introduces, and which serves every
+# transport. A row of the table names the files that contain a decision. Those of ``shm_collectives/src`` depend on
+# shared memory:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -4,7 +4,7 @@ The other collectives, messages and dead ranks
 
 With only two collectives, ``shm`` runs few programs, and if a rank dies, the others wait until the deadline. So
 this page adds the other collectives, which differ only in what a rank writes and reads. It also adds messages between
-two ranks, and an error that all ranks raise when one of them dies.
+two ranks, and an error that all other ranks raise when one of them dies.
 
 .. diagram:: communicate/the_other_operations/diagram
 
