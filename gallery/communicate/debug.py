@@ -3,7 +3,7 @@ Debug hangs and wrong results
 =============================
 
 A job that hangs says nothing, and the rank that you look at is often not the one with the bug, because it only waits
-for another. So each tool on this page compares all ranks, to find the one that differs.
+for another. So each tool on this page helps you compare all ranks, and find the one that differs.
 
 If a job hangs, with DDP, FSDP2 or your own backend, follow the sections in their order; the last one has a table of
 usual causes. If the job computes wrong results, begin with the section on ``DETAIL``, and if it is slow, with that on
@@ -75,8 +75,8 @@ output = launch("debug/hanging_rank.py", ranks=2)
 # --------------------------------------
 #
 # A stack shows where a rank is now, but not which calls it has made. For that, PyTorch's *flight recorder* keeps the
-# last 2000 calls of a backend in memory. With NCCL, each rank writes these calls, its *trace*, to a file at the
-# timeout; with other backends, the program must do so.
+# last 2000 calls of a backend in memory. With NCCL, each rank that notices the timeout writes these calls, its *trace*,
+# to a file; with other backends, the program must do so.
 #
 # In the next program, rank 1 skips a call, and the group's timeout of one second ends the wait of rank 0. This
 # program and the following ones use ``shm``, this site's backend for shared memory:
