@@ -2,7 +2,7 @@
 Asynchronous collectives, barriers and objects
 ==============================================
 
-A collective usually blocks, and it passes only tensors. This page shows how to compute while a collective runs, how
+A collective usually blocks, and it passes tensors. This page shows how to compute while a collective runs, how
 ranks wait for each other without a tensor, and how they exchange Python objects.
 
 Asynchronous collectives
