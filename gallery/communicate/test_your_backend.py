@@ -94,8 +94,8 @@ print(f"{result} (exit status {status})")
 # To find the bug behind a failure, read the section ``Failures`` of the output. For each check that fails, it has the
 # promise, and ``made by`` names the function or the header of PyTorch that makes this promise. For each case with
 # wrong values, it has the operation, dtype, shape, memory layout and kind of call. The line below says which element
-# differs first: above, for example, 0 where -3 is expected. After a hang, the report contains the Python stack and the C++
-# stack of every rank.
+# differs first: above, for example, 0 where -3 is expected. After a hang, the report contains the Python stack and the
+# C++ stack of every rank.
 #
 # A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so. But an
 # operation that worked yesterday and is refused today then goes unnoticed, too. So record what works:
