@@ -148,7 +148,7 @@ for row in put_on_a_clock([more, more]):
 # smaller if each rank has several short stages, as with ``ScheduleInterleaved1F1B``, because the next stage can begin
 # earlier.
 #
-# Although both schedules have the same bubble, 1F1B needs less memory, as the number behind ``holds`` shows. A rank
+# Although GPipe and 1F1B have the same bubble, 1F1B needs less memory, as the number behind ``holds`` shows. A rank
 # holds the activations of a microbatch from its forward pass to its backward pass. With GPipe, a rank holds those of
 # all microbatches at once. With 1F1B, it holds those of a few, at most as many as there are stages.
 #
