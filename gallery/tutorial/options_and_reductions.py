@@ -179,8 +179,8 @@ assert fields <= described, fields - described
 # What the create function receives
 # ---------------------------------
 #
-# The arguments above reach a backend through its *create function*, which you register under its name. To receive
-# ``pg_options``, register it with ``extended_api=True``, because PyTorch otherwise drops them silently:
+# Some of the arguments above reach a backend through its *create function*, which you register under its name. To
+# receive ``pg_options``, register it with ``extended_api=True``, because PyTorch otherwise drops them silently:
 #
 # .. diagram:: tutorial/options_and_reductions/diagram
 #
