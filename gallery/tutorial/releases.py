@@ -63,8 +63,8 @@ From 2.14 to 2.15
 Check whether your source needs an edit for these:
 
 Override ``getBackendName``
-   The flight recorder, PyTorch's record of all operations, calls it in ``init_process_group``, which fails with an
-   internal assertion if the method is missing. :doc:`step-4-unimplemented-collective` shows the message.
+   The flight recorder, PyTorch's record of the latest operations, calls it in ``init_process_group``, which fails with
+   an internal assertion if the method is missing. :doc:`step-4-unimplemented-collective` shows the message.
 
 Implement an all-gather into one tensor
    ``all_gather_object`` now calls ``all_gather_single``, so it fails on a backend that has only ``allgather``, as do

@@ -4,7 +4,7 @@ Collectives that are not implemented
 
 A backend can begin with a few operations. This page shows how a program learns that one is missing, and
 how you read from the error which method to override next. It then names two methods that a
-backend needs although no program calls them.
+backend needs although programs rarely call them.
 
 .. diagram:: tutorial/step_4_unimplemented_collective/diagram
 
@@ -85,11 +85,11 @@ dist.destroy_process_group()
 # The name of the backend
 # -----------------------
 #
-# A backend also needs two methods that only PyTorch itself calls. The first is ``getBackendName``, whose result stands
+# A backend also needs two methods that PyTorch itself calls. The first is ``getBackendName``, whose result stands
 # in each error about a missing method. PyTorch already calls it in ``init_process_group``, for its flight recorder,
-# which keeps a record of all operations. A backend without it fails there, with a message that asks you to report a
-# bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend without a name,
-# written in Python to keep it short:
+# which keeps a record of the latest operations. A backend without it fails there, with a message that asks you to
+# report a bug to PyTorch, although the bug is in the backend. To show that, the next program has a backend without a
+# name, written in Python to keep it short:
 #
 # .. listing:: gallery/tutorial/step_4_unimplemented_collective/without_a_name.py
 #    :part: nameless
