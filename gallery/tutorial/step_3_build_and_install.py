@@ -220,7 +220,7 @@ temporary.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# The zeros come from the module that ``load`` has compiled. When the C++ seldom changes any more, return to the
-# installed package, so that no job has to wait for the compiler.
+# The zeros come from the module that ``load`` has compiled. When the C++ seldom changes any more, install the package
+# again, so that no job has to wait for the compiler.
 #
 # Not run here: the failures of the list, and a build with a CUDA toolkit.
