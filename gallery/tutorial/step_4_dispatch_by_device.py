@@ -52,7 +52,7 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
 #    group is destroyed: ``No backend of type 0 found for Process Group``. You can ignore it, because for collectives
 #    the device of the tensor decides.
 #
-# PyTorch does not always call the backend that the argument names: another one may have the same type, the device may
+# PyTorch does not always call the backend that you expect: another one may have the same type, the device may
 # have no kernels, or the group may have no backend for it. The next three sections show these cases.
 #
 # Backends that share a type

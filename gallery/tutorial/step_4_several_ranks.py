@@ -107,9 +107,9 @@ except RuntimeError as error:
 # The end of the group
 # --------------------
 #
-# A backend can only clean up if the program tells it that the group is no longer needed. So at the end, destroy every
-# process group that you have initialized. ``destroy_process_group`` calls the backend's ``shutdown``, in which a real
-# backend closes its connections.
+# A backend cannot know by itself when the group is no longer needed. So at the end, destroy every process group that
+# you have initialized. ``destroy_process_group`` calls the backend's ``shutdown``, in which a real backend closes its
+# connections.
 
 dist.destroy_process_group()
 print("initialized:", dist.is_initialized())
