@@ -42,8 +42,8 @@ launch("order_and_abort/group_stream.py", ranks=2, expected_stderr=stderr)
 # -------------------------------------------
 #
 # Separate streams do not prevent every deadlock: they do not help if the program calls ``wait`` between the two
-# calls. In this worker, each group has streams of its own, and the ranks wait after each call. What is kept or broken
-# now is the order of the calls. The ranks first call in one order, and then in opposite orders:
+# calls. In this worker, each group has streams of its own, and the ranks wait after each call. The rule that they
+# keep or break now is about the order of the calls. The ranks first call in one order, and then in opposite orders:
 #
 # .. listing:: gallery/accelerators/order_and_abort/order.py
 #    :part: program

@@ -129,7 +129,7 @@ the name and the native stream:
    :part: device
    :end-before: inline NativeStream native
 
-For CUDA, the same part of the header is this:
+For CUDA, this part of ``device.hpp`` is as follows:
 
 .. not-executed::
 
@@ -261,8 +261,8 @@ one property at a time:
 8. Groups, splits and batches of messages work in every order that your backend allows.
 
 The next program checks the first six items, some of them in two lines. Only two names in it belong to the simulation,
-those of the module and the backend. Replace them with yours. Hardware has no gates, so here a stream is late because it
-has much to do first:
+those of the module and the backend. Replace them with yours. Hardware has no gates, so the program makes a stream late
+with other work:
 
 .. listing:: gallery/accelerators/to_hardware/first_checks.py
    :part: names

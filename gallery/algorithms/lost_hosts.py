@@ -91,9 +91,9 @@ run_program("lost_hosts/cut_off.py")
 # Heartbeats in the store
 # -----------------------
 #
-# Not every wait has a connection that could report a cut. So each rank also has a *heartbeat*: it raises a number in
-# the store again and again, and the others see when the number stands still. Both the connections and the heartbeat
-# are needed:
+# Not every wait has a connection that could report the loss of a rank. So each rank also has a *heartbeat*: it raises a
+# number in the store again and again, and the others see when the number stands still. Both the connections and the
+# heartbeat are needed:
 #
 # - A receive from any rank waits for no connection in particular, so only the heartbeat tells of a dead rank.
 # - If two hosts reach the store but not each other, their heartbeats go on, so only the connections tell.

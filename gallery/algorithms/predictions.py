@@ -160,8 +160,8 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 # On two hosts, the part of the time that is spent inside a host lies between these two columns. Memory that took no
 # time at all would save no more than the column ``1 x 4``, because the rest is spent between the hosts.
 #
-# Because that is so little, ``tcp`` keeps its sockets, and ranks that are all on one host can use ``shm``. If your
-# links are faster, or your hosts have more ranks, compute the shares of this table first.
+# Because that would save so little, ``tcp`` keeps its sockets inside a host, and ranks that are all on one host can use
+# ``shm``. If your links are faster, or your hosts have more ranks, compute the shares of this table first.
 #
 # What ruins a measurement
 # ------------------------

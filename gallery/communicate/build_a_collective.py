@@ -77,9 +77,9 @@ The price is a second step for each part, but this step is at the same time the 
    .. listing:: extension/shm_collectives/src/collectives.hpp
       :part: all-reduce-by-shares
 
-   Each rank may begin with its own block here, because only this rank reduces the block, and the others copy the
-   sum. If two ranks shared the work, as many bytes would pass through the slots as before, so the second step would
-   not pay.
+   Each rank may begin the sum with its own block, and not with that of rank 0, because only one rank reduces each
+   block, and the others copy the sum. If two ranks shared the work, as many bytes would pass through the slots as
+   before, so the second step would not pay.
 
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:

@@ -263,7 +263,7 @@ temporary.cleanup()
 # of one release can share a module that includes no header of CUDA: a module that was compiled with the CPU build of
 # 2.13.0 also ran with the CUDA build.
 #
-# So a user of one of these releases gets the module that was built for it. Before that, tests of the two builds with
-# sanitizers have reported to you the bad accesses and the races that a sanitizer can see.
+# So a user of one of these releases gets the module that was built for it, and before you release it, tests of the two
+# builds with sanitizers report the bad accesses and the races that a sanitizer can see.
 #
 # Not run here: a build in an image of manylinux, and an upload to PyPI.

@@ -92,9 +92,9 @@ print(f"{result} (exit status {status})")
 # check of ``all_gather`` fails, because the dummy returns zeros.
 #
 # To find the bug behind a failure, read the section ``Failures`` of the output. For each check that fails, it has the
-# promise, and ``made by`` names the function or the header of PyTorch that makes this promise. For each case with
-# wrong values, it has the operation, dtype, shape, memory layout and kind of call. The line below says which element
-# differs first: above, for example, 0 where -3 is expected. After a hang, the report contains the Python stack and the
+# promise, and ``made by`` names the function or the header of PyTorch that makes this promise. For each case with wrong
+# values, it has the operation, dtype, shape, memory layout and kind of call. The next line of the report says which
+# element differs first: 0 where -3 is expected, for example. After a hang, the report contains the Python stack and the
 # C++ stack of every rank.
 #
 # A backend need not have every operation, so a refusal is no failure: the dummy has no ``send``, and says so. But an

@@ -98,9 +98,9 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 #       :end-before: // [leave]
 #
 # The frame calls ``leave`` when a rank leaves the group. The operations in which the rank has taken part must not fail
-# then, although MPI may still need its process to deliver their data. So the rank first waits in a barrier, for a
-# quarter of a second at most, and only then adds its line to the list ``news``. After that, only an operation that the
-# rank had not called fails, such as the barrier of the program above:
+# then, but MPI may still need the process of this rank to deliver their data. So the rank first waits in a barrier, for
+# a quarter of a second at most, and only then adds its line to the list ``news``. After that, only an operation that
+# the rank had not called fails, such as the barrier of the program above:
 #
 # .. admonition:: ``leave``: the barrier, then the line
 #    :collapsible: closed

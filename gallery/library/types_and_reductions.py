@@ -100,10 +100,10 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # How often a sum is rounded
 # --------------------------
 #
-# A sum of many floats also depends on how often it is rounded, which matters most with 8 or 16 bits. If the frame has
-# the elements of all ranks at the same time, it adds them up as ``float`` and rounds once. MPI has two arrays at a
-# time, so each sum of two is rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them in the
-# frame, and above that it calls MPI.
+# A sum of many floats also depends on how often it is rounded, and rounding matters most with 8 or 16 bits. If the
+# frame has the elements of all ranks at the same time, it adds them up as ``float`` and rounds once. MPI has two arrays
+# at a time, so each sum of two is rounded. The backend does both: up to 1 KiB it exchanges the bytes and reduces them
+# in the frame, and above that it calls MPI.
 #
 # Sums of ``float8_e4m3fn``, ``float8_e5m2`` and their ``fnuz`` forms are always reduced in the frame, because with
 # two or three bits after the leading one, each rounding is a large error.

@@ -172,7 +172,7 @@ for row in put_on_a_clock([more, more]):
 # which you pass to ``PipelineStage`` as ``group``. For GPUs, create the mesh for ``"cuda"``, and pass the GPU of the
 # rank as ``device``.
 #
-# So the two cuts ask different things of a backend. Tensor parallelism needs a fast all-reduce, twice for each block. A
-# pipeline needs point-to-point messages between neighbours, and pays with the bubble.
+# So the two ways to cut a model ask different things of a backend. Tensor parallelism needs a fast all-reduce, twice
+# for each block. A pipeline needs point-to-point messages between neighbours, and pays with the bubble.
 #
 # Not run here: GPUs, a third dimension, and schedules with several stages on each rank.

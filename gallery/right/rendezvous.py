@@ -215,10 +215,10 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 # Connect your library
 # --------------------
 #
-# Your library is all-or-nothing as well if it starts between the two rounds, where a rank that fails can still tell the
-# others. So start it in ``connect``, the method of your backend's options that makes the transport. All ranks run it at
-# the same time. Its argument is a ``Place`` with the rank, the size, a deadline, the process and the host of each rank,
-# and keys that only this group uses.
+# The start of your library is all-or-nothing as well if it stands between the two rounds, where a rank that fails can
+# still tell the others. So start it in ``connect``, the method of your backend's options that makes the transport. All
+# ranks run it at the same time. Its argument is a ``Place`` with the rank, the size, a deadline, the process and the
+# host of each rank, and keys that only this group uses.
 #
 # To tell the other ranks how to connect, ``place.keys->publish(name, text)`` sets a key that the frame erases when
 # all have connected, and ``place.await(names)`` returns the values of other ranks' keys once they are set. If the

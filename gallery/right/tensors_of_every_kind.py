@@ -114,7 +114,7 @@ assert output[0] == output[1]
 # A copy does not help if elements of an output overlap: there is no place for all results, so the call is an error. As
 # an input, such a tensor is fine, as ``gathered`` shows.
 #
-# The last call reduces a tensor without elements. Its rank must still take part, because the ranks compare what they
+# The last call reduces a tensor without elements. Each rank must still take part, because the ranks compare what they
 # call.
 #
 # .. admonition:: ``output``

@@ -120,8 +120,8 @@ features without a macro, test the version of PyTorch in ``torch/version.h``:
 completion hooks and ``supportsAbortHooks``, defines it with the same value. Test the version for these additions of
 2.15, too.
 
-The rest of the page uses one small backend for one rank, ``recent``, whose source has these guards. The program
-compiles it, and prints which features it has with the installed release:
+The rest of the page uses one small backend for one rank, ``recent``, whose source tests for these additions. The
+program compiles it, and prints which features it has with the installed release:
 """
 
 import json

@@ -83,8 +83,8 @@ install("forgetful", "def register():\n    pass\n")
 sys.path.append(str(folder))
 
 # %%
-# ``is_backend_available`` shows the difference. It returns ``False`` if no installed package has the name. If the
-# package is installed but does not work, it raises an exception since PyTorch 2.14:
+# ``is_backend_available`` tells a missing package from a broken one. It returns ``False`` if no installed package has
+# the name. If the package is installed but does not work, it raises an exception since PyTorch 2.14:
 
 import torch.distributed as dist
 

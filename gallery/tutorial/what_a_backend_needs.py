@@ -44,7 +44,7 @@ show_table(*methods_of_features(on_cpu))
 # -------------------
 #
 # A program may also call functions that belong to no feature of the table, and some of them need further
-# methods. The same program runs these, too:
+# methods. The program of the table runs these, too:
 #
 # .. admonition:: The code
 #    :collapsible: closed
