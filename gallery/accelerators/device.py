@@ -154,8 +154,11 @@ run_program("device/memory.py")
 # The next program uses all three. Like FSDP, it makes a storage empty, so the second line of its output goes from 16
 # bytes to 0 and back:
 #
-# .. listing:: gallery/accelerators/device/hooks.py
-#    :part: hooks
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/device/hooks.py
+#       :part: hooks
 
 run_program("device/hooks.py")
 
@@ -202,8 +205,11 @@ run_program("device/hooks.py")
 # The next program prints what two operators launch: ``add``, which has a kernel, and ``cumsum``, which takes the
 # fallback:
 #
-# .. listing:: gallery/accelerators/device/kernels.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/device/kernels.py
+#       :part: program
 
 run_program("device/kernels.py")
 
@@ -232,8 +238,11 @@ run_program("device/kernels.py")
 # so a fork before that is harmless. In the next program, ``in_a_fork`` runs a function in a child, which prints the
 # result or the error:
 #
-# .. listing:: gallery/accelerators/device/forks.py
-#    :part: forks
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/device/forks.py
+#       :part: forks
 
 run_program("device/forks.py")
 
@@ -242,8 +251,11 @@ run_program("device/forks.py")
 # If a kernel fails all the same, the next call that makes the host wait raises the error, and so does every
 # such call after it:
 #
-# .. listing:: gallery/accelerators/device/errors.py
-#    :part: errors
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/accelerators/device/errors.py
+#       :part: errors
 
 run_program("device/errors.py")
 

@@ -107,8 +107,11 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 #
 # A rank goes on only when the notes of all ranks agree. In this worker, the sizes differ:
 #
-# .. listing:: gallery/library/requests_and_works/heads.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/requests_and_works/heads.py
+#       :part: program
 
 launch("requests_and_works/heads.py", ranks=2)
 
@@ -162,8 +165,11 @@ run_program("requests_and_works/aliased.py")
 #
 # The next worker gathers and exchanges in place:
 #
-# .. listing:: gallery/library/requests_and_works/own_slice.py
-#    :part: program
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/requests_and_works/own_slice.py
+#       :part: program
 
 launch("requests_and_works/own_slice.py", ranks=2)
 

@@ -105,13 +105,16 @@ launch("rpc/rpc.py", ranks=3)
 # and creates an optimizer on each of their owners. With ``step``, all these optimizers use the gradients
 # of one context:
 #
-# .. listing:: gallery/overview/rpc/model.py
-#    :part: parameters
-#    :no-caption:
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# .. listing:: gallery/overview/rpc/model.py
-#    :part: optimizer
-#    :no-caption:
+#    .. listing:: gallery/overview/rpc/model.py
+#       :part: parameters
+#       :no-caption:
+#
+#    .. listing:: gallery/overview/rpc/model.py
+#       :part: optimizer
+#       :no-caption:
 #
 # The model learns to predict the next token of a sequence. For comparison, the program also copies the layers into one
 # process and trains them there:
@@ -149,13 +152,16 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 # Because both trainers must work at the same time, the server starts them with asynchronous calls. Each call passes
 # an RRef to the object with the parameters, ``rref``:
 #
-# .. listing:: gallery/overview/rpc/patterns.py
-#    :part: run
-#    :no-caption:
+# .. admonition:: The code
+#    :collapsible: closed
 #
-# .. listing:: gallery/overview/rpc/patterns.py
-#    :part: table
-#    :no-caption:
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: run
+#       :no-caption:
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: table
+#       :no-caption:
 #
 # A gradient may belong to weights that another trainer has changed since, and two pushes to one row at the same time
 # may lose one of them. Training still converges, because each push changes few rows, and the gradient of a later step
