@@ -3,9 +3,9 @@ DataParallel and DDP
 ====================
 
 When a model fits on one device, but training takes too long because the data set is large, give every device a
-copy of the model and a part of each batch. This is called *data parallel* training, and it is right only while all
-copies stay equal. This page trains with DDP, the better of PyTorch's two ways, and shows which calls keep the copies
-equal and what all ranks must do alike.
+copy of the model and a part of each batch. This is called *data parallel* training. It is right only while all
+copies stay equal. This page trains with PyTorch's ``DistributedDataParallel`` (DDP), and shows which calls keep the
+copies equal and what every rank must do for that.
 
 .. diagram:: overview/data_parallel/diagram
 
@@ -123,8 +123,7 @@ show_table(
 #    of the same param in process 0``, while rank 0 goes on and waits for that rank;
 # 3. for each data type and each 250 MiB, a broadcast of rank 0's parameters and buffers, which the other ranks adopt.
 #
-# A step can make the following calls. A plain model needs only the all-reduces of its gradients, and in its second step
-# also the broadcasts of the division into buckets:
+# A step can make the calls below. A plain model makes the first kind in every step, and the third in its second step:
 #
 # * In the backward pass, DDP all-reduces the gradients in groups, called *buckets*, to make fewer calls. The order of
 #   the buckets is the same on all ranks. DDP divides each gradient by the number of ranks *before* the all-reduce, and
@@ -169,8 +168,8 @@ outputs = launch("data_parallel/mixed_precision.py", ranks=2)
 # * If one rank *skips* a batch, nothing fails at first. Its next all-reduce meets that of the skipped step
 #   on the other ranks, and DDP silently averages gradients of different steps. :doc:`memory` shows this.
 # * If one rank has *fewer* batches, the others make a call that has no partner. With gloo, they raise an
-#   error if that rank has exited. Otherwise they wait until the timeout of the group, by default 30 minutes, or 10 if
-#   ``backend`` is ``"nccl"``. :doc:`/communicate/debug` shows how to find the rank.
+#   error if that rank has exited. If it is still running, they wait until the timeout of the group, by default 30
+#   minutes (10 with ``"nccl"``). :doc:`/communicate/debug` shows how to find the rank.
 #
 # ``DistributedSampler`` prevents this by giving each rank equally many examples: it repeats a few of them, or
 # with ``drop_last=True`` leaves a few out. Where the data cannot be divided evenly, use the context manager
@@ -197,12 +196,11 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #    data repeats only the collectives of DDP. If your model calls collectives itself, pass
 #    ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# If only rank 0 validates, let it call ``model.module``, because the DDP model broadcasts its buffers in each forward
-# pass, and would wait for the other ranks. :doc:`/communicate/debug` shows the hang.
+# Two more cases break the order of calls. A DDP model broadcasts its buffers in each forward pass, so if only rank 0
+# validates, it waits for the other ranks (:doc:`/communicate/debug`): let it call ``model.module``. And if ranks may
+# take different branches in ``forward``, pass ``find_unused_parameters=True``, as :doc:`gradient-buckets` explains.
 #
-# If ranks may take different branches in ``forward``, pass ``find_unused_parameters=True``, as :doc:`gradient-buckets`
-# explains. The rule is always the same: all ranks must call the same collectives in the same order. The replicas then
-# stay equal. FSDP2, which also divides the parameters, makes more calls, so it leaves ranks less freedom
-# (:doc:`sharded-training`).
+# The rule behind all cases is the same: all ranks must call the same collectives in the same order. Then the replicas
+# stay equal.
 #
 # Not run here: GPUs, of which the build of this site has none.

@@ -73,9 +73,9 @@ show_table(
 # The forward pass also keeps *activations*, the values that the backward pass needs. Unlike the training state, they
 # grow with the batch.
 #
-# To save memory at the cost of time, keep fewer activations. The checkpoints of ``torch.utils.checkpoint`` are not
-# files, but inputs of layers: the forward pass keeps only these, and the backward pass computes each layer again. The
-# table shows the bytes of the activations without and with such checkpoints:
+# To save memory at the cost of time, use ``torch.utils.checkpoint``. The forward pass then keeps only the input of each
+# layer, called a *checkpoint*, and the backward pass computes the layer again. The table shows the
+# bytes of the activations without and with such checkpoints:
 #
 # .. admonition:: The code that adds up the activations
 #    :collapsible: closed
@@ -106,9 +106,11 @@ show_table(["batch", "activations, bytes", "with checkpoints, bytes"], rows)
 # What each feature splits
 # ------------------------
 #
-# The memory of a rank is the training state, the activations, and temporary tensors. To choose a feature, first compare
-# the training state. The next table shows it for one of eight ranks that train the third model above. In the table,
-# ``fully_shard`` is FSDP2, ``parallelize_module`` is tensor parallelism, and ``PipelineStage`` is pipeline parallelism:
+# PyTorch has several features that train one model on many ranks, and they differ in which parts of the memory they
+# split. To choose one, first compare the training state of a rank. The next table shows it for one of eight ranks that
+# train the third model above. ``DistributedDataParallel`` (DDP) splits nothing, and ``ZeroRedundancyOptimizer`` (ZeRO)
+# splits only the state of the optimizer. ``fully_shard`` (FSDP2), ``parallelize_module`` (tensor parallelism) and
+# ``PipelineStage`` (pipeline parallelism) split all of the training state:
 
 count, ranks = 6.44, 8  # In billions, so bytes for each parameter become GB.
 for_each_parameter = {
@@ -144,8 +146,8 @@ show_table(
 # parameters of one layer: the parameters of two layers, the gradients of one, and the input of a
 # reduce-scatter. For the third model, whose layers take 0.8 GB each, about 3.2 GB come on top of the 13 GB.
 #
-# The memory that PyTorch's allocator holds in reserve comes on top, so leave some room, and compare the estimate with
-# the peak, which ``torch.cuda.max_memory_allocated`` returns on GPUs.
+# PyTorch's allocator also holds some memory in reserve, so leave room for it. On GPUs, compare the estimate with the
+# peak that ``torch.cuda.max_memory_allocated`` returns.
 #
 # When one rank runs out of memory
 # --------------------------------
@@ -186,13 +188,13 @@ assert issubclass(torch.OutOfMemoryError, RuntimeError)
 outputs = launch("memory/together.py", ranks=2)
 
 # %%
-# Now both ranks skip step 1, so each call of ``average`` combines the same step of both ranks. The joint decision costs
-# an all-reduce in each step.
+# Now both ranks skip step 1, so each call of ``average`` combines the same step of both ranks. This costs an all-reduce
+# in each step. It helps only if the memory runs out before the first collective of the step. If DDP has already started
+# to reduce its gradients, no rank can skip the step any more, and all ranks must restart (:doc:`elastic`).
 #
-# This helps only if the memory is used up before the first collective of the step. When DDP has already started
-# to reduce its gradients, all ranks must restart, as :doc:`elastic` shows. They must also restart when the memory of
-# the computer itself is used up, because Linux then kills a process with ``SIGKILL``, which it cannot catch.
-# ``torchrun`` reports the signal, and ``dmesg``, the log of the kernel, says whether a lack of memory was the reason.
+# All ranks must also restart when the memory of the computer itself is used up, because Linux then kills a process with
+# ``SIGKILL``, which no program can catch. ``torchrun`` reports the signal, and ``dmesg``, the log of the kernel, says
+# whether a lack of memory was the reason.
 #
 # Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
 # whose memory is used up.
