@@ -321,8 +321,9 @@ for can_split in [True, False] if release >= "2.15" else []:
 #   PyTorch 2.14);
 # * on the other ranks, ``perform_nocolor_split`` of the backend.
 #
-# Split in both functions or in neither. If only ``perform_nocolor_split`` calls the library's collective split, it
-# waits forever for the members.
+# Libraries such as NCCL split a communicator by a collective call, which needs all ranks of the parent. So make this
+# call in both functions or in neither. If only ``perform_nocolor_split`` makes it, the other ranks wait forever for the
+# members.
 #
 # ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
 # the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns

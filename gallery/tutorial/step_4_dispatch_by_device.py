@@ -42,8 +42,9 @@ for backend in ["dummy", "cpu:dummy", "cpu:gloo,cuda:dummy"]:
     dist.destroy_process_group()
 
 # %%
-# The name ``"dummy"`` alone stands for all devices that the dummy was registered with, here CPU and CUDA. In the last
-# case gloo ran the all-reduce, and left the ones, because the sum over one rank is the tensor itself.
+# The dummy was registered for CPU and CUDA, so ``"dummy"`` alone stands for both. In the first two cases, the dummy set
+# the tensor to zeros. In the last case, gloo ran the all-reduce, and left the ones, because the sum over one rank is
+# the tensor itself.
 #
 # .. admonition:: The warning of PyTorch 2.13
 #    :collapsible: closed
@@ -99,8 +100,8 @@ except (RuntimeError, ValueError) as error:
 # Devices without kernels
 # -----------------------
 #
-# Not every device can be used with a registration alone. Each collective is an operator of PyTorch's
-# dispatcher, which calls the kernel for the device of the tensor, and only the kernel calls the backend.
+# A backend that is registered for a device may still never be called. Each collective is an operator of PyTorch's
+# dispatcher. The dispatcher calls the kernel for the device of the tensor, and only this kernel calls the backend.
 # For some devices, the PyTorch of this site has no kernels:
 
 for key in ["CPU", "CUDA", "PrivateUse1", "XPU", "HPU", "MPS", "MTIA"]:
@@ -132,15 +133,16 @@ if hasattr(dist, "get_backend_impl"):
 dist.destroy_process_group()
 
 # %%
-# ``_get_backend`` of a group is private, but all releases have it. Since PyTorch 2.14, the public
-# function ``dist.get_backend_impl`` returns the same object.
+# The samples call the private ``_get_backend``, because all releases since PyTorch 2.13 have it. Since PyTorch 2.14,
+# prefer the public ``dist.get_backend_impl``, which returns the same object.
 #
 # Check which backend ran
 # -----------------------
 #
-# Not all of these cases raise an error, so check on two ranks, whose numbers show which backend ran. The worker
-# all-reduces a CPU tensor with gloo and, if the computer has a GPU, a CUDA tensor with the dummy. Its last call, a
-# broadcast of the CUDA tensor, reaches the dummy, which has no ``broadcast``:
+# Not all of these cases raise an error, so check which backend ran. A sum over one rank changes nothing, so use two
+# ranks with different numbers: gloo then gives their sum, and the dummy gives zeros. The worker all-reduces a CPU
+# tensor with gloo. If the computer has a GPU, the worker also all-reduces a CUDA tensor with the dummy, and then
+# broadcasts it, which the dummy cannot do:
 #
 # .. not-executed::
 #    :partly:
