@@ -55,13 +55,16 @@ print("without async_op:", ", ".join(takes[False]))
 #
 # To send a Python object to all ranks, or to collect one from each, use the collectives on objects. They pickle the
 # objects and send the bytes as tensors, so they are slower than the collectives on tensors. They also block, and
-# autograd cannot differentiate them. For settings and reports that does not matter.
+# autograd cannot differentiate them. For small objects such as settings and reports, these limits do not matter.
 #
 # Use collectives on objects only among ranks that you trust, because unpickling can run any code.
 #
 # .. listing:: gallery/operations/asynchronous_and_objects/asynchronous_and_objects.py
 #    :part: objects
 #    :no-caption:
+#
+# ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
+# ``send_object_list`` and ``recv_object_list`` are no collectives: they pass objects from one rank to another.
 #
 # In a group that has only NCCL, the collectives on objects need one more line, which chooses the GPU of the rank:
 #
@@ -77,9 +80,6 @@ print("without async_op:", ", ".join(takes[False]))
 #    too, because ``save`` and ``load`` of ``torch.distributed.checkpoint`` send objects.
 #
 #    If the group also has a backend for CPUs, as with ``"cpu:gloo,cuda:nccl"``, that backend sends the bytes instead.
-#
-# ``gather_object`` is like ``all_gather_object``, but only one rank receives the objects.
-# ``send_object_list`` and ``recv_object_list`` are no collectives: they pass objects from one rank to another.
 #
 # The output
 # ----------
@@ -97,8 +97,8 @@ with tempfile.TemporaryDirectory() as folder:
     launch("asynchronous_and_objects/asynchronous_and_objects.py", ranks=2)
 
 # %%
-# After ``wait``, the all-reduce has the right sum, although each rank has computed another sum in the meantime. Rank 1
-# finds the text in the file, because it waits in the barrier until rank 0 has written it. Every object arrives with its
-# types and its nesting.
+# The first line of each rank shows that both sums are right: that of the all-reduce, and the one that the rank computed
+# meanwhile. Rank 1 finds the text in the file, because it waits in the barrier until rank 0 has written it. Every
+# object arrives with its types and its nesting.
 #
 # Not run here: NCCL.
