@@ -191,8 +191,8 @@ for device, backend in sorted(dist.Backend.default_device_backend_map.items()):
     print(f"{device:5} {backend}")
 
 # %%
-# Groups of some ranks
-# --------------------
+# Create a group of only some ranks
+# ---------------------------------
 #
 # If a collective concerns only some ranks, create a group of them with ``new_group``, which by default all ranks
 # of the world must call. Only the members take part in a collective on that group. Each of them also has a
