@@ -3,8 +3,8 @@ shm, a backend in shared memory
 ===============================
 
 The ranks of one host can communicate through memory that they share, so that a small operation takes microseconds.
-This page is a map of ``shm``, a backend that uses such memory: how long its operations take, and which file contains
-which decision.
+This page introduces ``shm``, a backend that uses such memory. It runs a first sum, compares the times with those of
+gloo, and lists the decisions, most of which the next pages explain.
 
 The backend is in ``extension/shm_collectives``. It implements the operations of ``c10d::Backend`` for dense
 CPU tensors, and the sum of sparse ones; DDP and FSDP2 train with it.
@@ -15,8 +15,7 @@ The first sum
 -------------
 
 You build and install ``shm`` :doc:`like the dummy </tutorial/step-3-build-and-install>`, on Linux and with a C++20
-compiler. To begin a backend of your own, take the project of :doc:`/tutorial/next-steps`, not this one, because the
-transport of that project is easier to replace.
+compiler.
 
 To check the installation, run the program of the home page with ``shm``. Each rank starts with a different number:
 
@@ -37,9 +36,9 @@ launch("a_backend_that_communicates/first_results.py", ranks=2)
 #
 # A time alone does not say whether a backend is fast, so the table below has two more backends beside ``shm``:
 #
-# - ``fake`` communicates nothing. For an operation in place, such as ``all_reduce``, its time is that of Python,
-#   the binding and the dispatcher, which a backend can hardly undercut. With separate outputs, as in
-#   ``all_gather``, it is no lower bound, because ``fake`` fills these outputs in a slow way.
+# - ``fake`` communicates nothing. So its time for ``all_reduce``, which works in place, is that of Python, the
+#   binding and the dispatcher. A backend can hardly be faster. For an operation with separate outputs, such as
+#   ``all_gather``, this does not hold, because ``fake`` is slow to fill the outputs.
 # - Gloo is PyTorch's own backend for CPUs. It also works between hosts, and sends its data through
 #   sockets even on one host.
 #
@@ -84,10 +83,10 @@ for ranks in (2, 4):
 # One decision for each file
 # --------------------------
 #
-# Most of the decisions below determine these times, and your own transport must make them, too. The *frame* makes all
-# others: the code in ``extension/frame``, which :doc:`/right/smallest-backend` introduces, and which serves every
-# transport. A row of the table names the files that contain a decision. Those of ``shm_collectives/src`` depend on
-# shared memory:
+# Most of the decisions in the next table determine these times, and a transport of your own must make them, too. Each
+# row names the files that contain a decision. The files in the first column belong to the *frame*, the code in
+# ``extension/frame`` that serves every transport (:doc:`/right/smallest-backend`). Those in the second column, in
+# ``shm_collectives/src``, depend on shared memory:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -132,5 +131,8 @@ for ranks in (2, 4):
 #
 # The next pages explain one decision each: what the ranks share, how they divide it, in which order
 # they use it, how a collective is made of steps, and how a rank waits.
+#
+# To begin a backend of your own, take the project of :doc:`/tutorial/next-steps`, not ``shm``, because the transport
+# of that project is easier to replace.
 #
 # :doc:`share-memory` begins with the decision from which all others follow: what the ranks share.

@@ -25,7 +25,8 @@ the others would have to wait for that part. So the function ``pipeline`` writes
    * - ``all_posted``
      - compares the notes of all ranks, which describe the operation, and raises the error if they differ
    * - ``from``
-     - the rank for which this rank waits after the first step, or ``kEveryone``; its own number means no other rank
+     - whom this rank waits for after the first step: one rank, all ranks (``kEveryone``), or no other rank (its own
+       number)
    * - ``write``, ``read``
      - two functions of the collective, for one part: they fill this rank's slot, and use the slots of others
    * - ``posted_early``
@@ -37,12 +38,15 @@ the others would have to wait for that part. So the function ``pipeline`` writes
    :start-at: Steps pipeline(
    :end-before: // [/pipeline]
 
-``co_await`` continues when the counters have reached the values that the step needs. :doc:`/right/asynchronous-work`
-shows what happens until then.
+In each turn, the inner loop writes until this rank is one part ahead. Before each part, ``free`` waits until the slot
+may be used again. Then the rank waits until part ``done`` is posted, and reads it. Each ``co_await`` continues when
+the counters have reached the values that the step needs. :doc:`/right/asynchronous-work` shows what happens until
+then.
 
-A collective need not know on which thread its steps run, so it passes ``parts``, ``from``, ``write`` and ``read`` to
-a function ``run``. This is ``pipeline``, except that the calling thread first tries a single short part itself, in case
-the other ranks answer at once.
+If the other ranks answer at once, it is fastest to run a short operation on the calling thread. A collective should
+not have to decide that. So it passes ``parts``, ``from``, ``write`` and ``read`` to a function ``run``. With a single
+short part, ``run`` first lets the calling thread try. Otherwise, or if the other ranks do not answer at once, it is
+``pipeline``.
 
 The next function is an all-gather if all ranks have outputs, and a gather if only one rank has outputs:
 
@@ -65,11 +69,12 @@ in the order of the ranks, and therefore get the same bits:
    :end-before: // [/all-reduce-by-all]
 
 For a large tensor, the number of bytes decides. If every rank adds up all slots, each of ``n`` ranks reads ``n``
-tensors. So three or more ranks share the work of a sum, if the tensor is larger than 16 KiB or than a slot: rank
-``r`` reduces block ``r`` of each part, and all others read the result. Each rank then reads about two tensors,
-however many ranks there are.
+tensors. So the ranks share the work: rank ``r`` reduces block ``r`` of each part, and all others read the result.
+Each rank then reads about two tensors, however many ranks there are. ``shm`` does that with three or more ranks, for
+tensors larger than 16 KiB or than a slot.
 
-The price is a second step for each part, but this step is at the same time the first step of the next part:
+The price is a second step for each part, in which the ranks read the sums. But this step is also the first of the
+next part, so ``p`` parts take only ``p + 1`` steps:
 
 .. admonition:: ``all_reduce_by_shares``
    :collapsible: closed
