@@ -2,9 +2,10 @@
 Memory layout of a group
 ========================
 
-The second decision of ``shm`` is how the ranks divide their memory. If the kernel has no page when a rank first
-writes to its part, a signal ends the process, and no message names the cause. This page shows which parts the memory
-has and why, and how a rank gets an error instead.
+The ranks now share memory, and the second decision of ``shm`` is how they divide it. They must also make sure that
+the memory exists: if the kernel has no page when a rank first writes to its part, a signal ends the process, and no
+message names the cause. This page shows which parts the memory has and why, and how a rank gets an error instead of
+the signal.
 
 .. diagram:: communicate/lay_out_the_memory/diagram
 
@@ -22,9 +23,9 @@ slot to the next:
 .. listing:: extension/shm_collectives/src/memory.hpp
    :part: one-slot
 
-A member contains what a rank tells the others beside its data. The counter ``read`` belongs to the
-protocol of :doc:`step-by-step`, and the *bell* wakes a rank that sleeps, as
-:doc:`wait-without-wasting` explains:
+A member contains what a rank tells the others beside its data. The counter ``read`` says how many steps the rank has
+read, so that the others know which slots they may use again (:doc:`step-by-step`). The *bell* wakes the rank when it
+sleeps (:doc:`wait-without-wasting`):
 
 .. listing:: extension/shm_collectives/src/memory.hpp
    :part: member
@@ -44,9 +45,10 @@ and a small tensor needs no other line:
 .. listing:: extension/shm_collectives/src/memory.hpp
    :part: slot
 
-A slot holds 256 KiB of data, unless the option ``slot_bytes`` says otherwise, and larger tensors pass in parts. Each
-pair of ranks has two rings of four slots, so the number of rings grows with the square of the number of ranks. To
-limit the memory, the slots of the rings get smaller with more ranks, down to 4 KiB.
+A slot holds 256 KiB of data, unless the option ``slot_bytes`` says otherwise. Larger tensors pass in parts.
+
+The rings need a limit of their own. Each pair of ranks has two rings of four slots, so the number of rings grows with
+the square of the number of ranks. In larger groups, the slots of the rings are therefore smaller, down to 4 KiB.
 
 Reserve pages before their use
 ------------------------------
@@ -142,7 +144,7 @@ output = launch("lay_out_the_memory/numbers_in_slots.py", ranks=2)
 
 # %%
 # The last two calls have used the first two slots of each rank again. That is safe only if all ranks have
-# read these slots before; :doc:`step-by-step` is about this order.
+# read these slots before. :doc:`step-by-step` shows how a rank knows that.
 #
 # .. admonition:: After this page you have decided
 #

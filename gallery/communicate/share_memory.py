@@ -33,8 +33,8 @@ output = launch("share_memory/memory_of_two_ranks.py", ranks=2)
 # Who removes the memory
 # ----------------------
 #
-# Memory without a name was chosen so that nothing is left of it. To test that, the next program forms a group
-# of two ranks, and ends rank 0 with ``SIGTERM`` and rank 1 with ``SIGKILL``, so that neither can clean up.
+# Memory without a name should leave nothing behind, however the ranks end. To test that, the next program forms a
+# group of two ranks, and ends rank 0 with ``SIGTERM`` and rank 1 with ``SIGKILL``, so that neither can clean up.
 # Before the signals and after each, it counts the processes that have mapped the memory, according to
 # ``/proc/<process>/maps``, and the files of its size in ``/dev/shm``:
 #
@@ -70,16 +70,17 @@ output = launch("share_memory/closed_too_early.py", ranks=2)
 # The first try fails. The second is worse, because it succeeds with the wrong file: the kernel gives a new
 # file the lowest free number, which is the one that rank 0 has just freed.
 #
-# The fix has two halves. Rank 0 keeps its descriptor until all ranks have mapped the memory. And the memory begins
-# with a *header*, whose first field is a number, the ``nonce``. Rank 0 also writes this number into the store, so that
-# the other ranks can compare the two:
+# The fix has two halves. First, rank 0 keeps its descriptor until all ranks have mapped the memory. Second, the
+# memory begins with a *header*, whose first field, the ``nonce``, is the time at which rank 0 created the memory.
+# Rank 0 also writes the nonce into the store, so that each rank can tell whether it has mapped the memory that was
+# meant:
 #
 # .. listing:: extension/shm_collectives/src/memory.hpp
 #    :part: header
 #
-# The nonce is the time at which rank 0 created the memory. Because ranks may run different versions of the
-# backend, or have different options, the header also contains the version of the protocol and the sizes. The last
-# three fields are for the reason of a failure (:doc:`the-other-operations`).
+# Because ranks may run different versions of the backend, or have different options, the header also contains the
+# version of the protocol and the sizes. The last three fields are for the reason of a failure
+# (:doc:`the-other-operations`).
 #
 # Trust nothing in the store
 # --------------------------
@@ -128,8 +129,8 @@ output = launch("share_memory/options_differ.py", ranks=2)
 # ``boot_id``, which is new with each start of a kernel. Two containers of one host have the same kernel, but
 # usually different PID namespaces, so the text contains the namespace, too.
 #
-# One host is enough to test this, because a rendezvous consists of keys in the store. Here rank 0 is a Python
-# program that writes the keys of a rank of another host:
+# One host is enough to test this, because ranks meet only through keys in the store. Here, a Python program takes the
+# place of rank 0, and writes the keys that a rank of another host would write:
 #
 # .. admonition:: The keys of rank 0
 #    :collapsible: closed
@@ -150,8 +151,8 @@ output = launch("share_memory/another_host.py", ranks=2)
 #
 # The second try of ``closed_too_early.py`` read a wrong file. Write ``create_memory(nonce)``,
 # which creates 4096 bytes that begin with ``nonce``, eight random bytes. Write
-# ``open_memory(process, number, nonce)``, which maps the memory of another process. It raises
-# ``ValueError`` if the file is not the one that was meant, even if it is empty.
+# ``open_memory(process, number, nonce)``, which maps the memory of another process. If the file is
+# not the one that was meant, for example because it is empty, ``open_memory`` raises ``ValueError``.
 #
 # .. admonition:: Solution
 #    :collapsible: closed
