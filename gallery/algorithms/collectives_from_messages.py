@@ -11,9 +11,9 @@ it.
 What an algorithm sees
 ----------------------
 
-An algorithm is a coroutine, ``Steps name(Messages& net, const Operation& op)``, which every rank runs. ``net``
-reaches the other ranks, and ``op`` is the operation that the program has called. The ring in the next section needs
-most of these names:
+An algorithm is a coroutine, a function that can pause while it waits for a message, and every rank runs it. Its
+signature is ``Steps name(Messages& net, const Operation& op)``. ``net`` reaches the other ranks, and ``op`` is the
+operation that the program has called. The ring in the next section needs most of these names:
 
 .. list-table::
    :header-rows: 1
@@ -31,7 +31,8 @@ most of these names:
    * - ``op.in``, ``op.out``
      - the input and the output: one piece of bytes each, or one for each rank
    * - ``begin_reduction``, ``combine``
-     - begins with the rank's own input, which ``AVG`` divides; combines two pieces
+     - ``begin_reduction`` puts an input into the output or into other memory, and divides it if the reduction is
+       ``AVG``; ``combine`` reduces two pieces to one
    * - ``Shares(bytes, count)``
      - bytes cut into shares for the ranks, at multiples of 16 bytes
 
@@ -109,9 +110,11 @@ for line, ranks in zip(ring, (3, 64, 512), strict=True):
 # a transport would choose this algorithm, as :doc:`steps-or-bytes` explains.
 #
 # For this table, the simulator moves no data, so even an algorithm with a wrong result gets a time. With
-# ``check=yes``, it moves real bytes, lets every send wait for its receive, and compares the results, for groups of up
-# to 33 ranks. Each all-reduce then runs once more with a reduction in which the order counts, and must give all ranks
-# the same bits. Here all algorithms of the frame are checked:
+# ``check=yes``, it moves real bytes and compares the results, for groups of up to 33 ranks. It also lets every send
+# wait for its receive.
+#
+# Each all-reduce then runs once more, with a reduction in which the order counts, and must give all ranks the same
+# bits. The next line checks all algorithms of the frame:
 
 print(simulate("check=yes"))
 
@@ -126,8 +129,8 @@ print(simulate("check=yes"))
 # .. listing:: gallery/algorithms/collectives_from_messages/wrong.hpp
 #    :part: sends-first
 #
-# A table does not show the bug, because no send waits there. The check lets each send wait, as large messages may
-# wait in a network:
+# A table of times does not show the bug, because no send waits in it. The check finds the bug, because every send
+# waits there, as large messages may wait in a network:
 
 wrong = ["collectives_from_messages/wrong.hpp"]
 options = ["operation=all_gather", "algorithm=sends_first", "ranks=3", "bytes=48"]

@@ -2,10 +2,10 @@
 A transport over sockets
 ========================
 
-Sockets, UCX, libfabric and verbs move messages between two ranks, and have no collectives. If your library is of this
-kind, you write the messages, and the frame runs all operations of c10d on them. A transport that is written too
-simply lets strangers join, lets a collective wait behind a message that no rank receives, or needs a thread for each
-connection. This page shows how ``tcp``, a backend of about :count:`lines-of-tcp` lines, avoids that.
+The algorithms of this part need only messages between two ranks. This page writes these messages over sockets, in
+``tcp``, a backend of about :count:`lines-of-tcp` lines; UCX, libfabric or verbs can take the place of the sockets. A
+transport that is written too simply has three faults: strangers can join, a collective waits behind a message that no
+rank receives, and each connection needs a thread. The page shows how ``tcp`` avoids them.
 
 .. diagram:: algorithms/sockets/diagram
 
@@ -141,8 +141,8 @@ launch("sockets/connections.py", ranks=4)
 # One connection must not hold up the others. So all sockets are nonblocking: a call moves what the kernel takes or
 # has, and otherwise fails with ``EAGAIN``. A transfer therefore waits in a queue of its connection.
 #
-# To find the sockets that are ready, a thread must not make a system call for each of them. So one *epoll*, an object
-# of the kernel, watches all sockets, and one call of ``epoll_wait`` reports those that are ready.
+# A system call for each socket, only to ask whether it is ready, would take too long. So one *epoll*, an object of
+# the kernel, watches all sockets, and one call of ``epoll_wait`` reports those that are ready.
 #
 # On the connection, the size of each message goes before its bytes. Because many messages are small, one call of
 # ``sendmsg`` or ``recvmsg`` takes up to eight of them:
@@ -220,9 +220,9 @@ launch("sockets/too_much_sent.py", ranks=2)
 # The last line shows that rank 1 keeps no more than 32 of the 256 MiB. Most of the bytes are still in the tensors of
 # rank 0, so none of its sends has ended, as the first line says.
 #
-# The all-reduce has overtaken 256 MiB on another connection. In return, a long ``send`` ends only when the other
-# rank receives. Two ranks that both call ``dist.send`` before ``dist.recv`` therefore wait for each other, as in MPI;
-# ``isend`` avoids that.
+# The all-reduce did not wait behind the 256 MiB, because collectives have a connection of their own. The price of
+# reading so late is that a long ``send`` ends only when the other rank receives. Two ranks that both call
+# ``dist.send`` before ``dist.recv`` therefore wait for each other, as in MPI; ``isend`` avoids that.
 #
 # Tags need one exception. If a receive waits for tag 6, and a message with tag 5 is in front, the frame must
 # read that message and keep it. The frame keeps up to 64 MiB from each rank, and then reads no further.
