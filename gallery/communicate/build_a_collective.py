@@ -69,9 +69,9 @@ in the order of the ranks, and therefore get the same bits:
    :end-before: // [/all-reduce-by-all]
 
 For a large tensor, the number of bytes decides. If every rank adds up all slots, each of ``n`` ranks reads ``n``
-tensors. So the ranks share the work: rank ``r`` reduces block ``r`` of each part, and all others read the result.
-Each rank then reads about two tensors, however many ranks there are. ``shm`` does that with three or more ranks, for
-tensors larger than 16 KiB or than a slot.
+tensors. So the work of a large sum is shared among the ranks: rank ``r`` reduces block ``r`` of each part, and all
+others read the result. Each rank then reads about two tensors, however many ranks there are. ``shm`` does that with
+three or more ranks, for tensors larger than 16 KiB or than a slot.
 
 The price is a second step for each part, in which the ranks read the sums. But this step is also the first of the
 next part, so ``p`` parts take only ``p + 1`` steps:
