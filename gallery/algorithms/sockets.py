@@ -45,8 +45,11 @@ tags. A class that you derive from it adds eight short functions about waiting a
 Programs use ``tcp`` like any other backend. The options of the next worker name a network interface, here the
 loopback, and an algorithm:
 
-.. listing:: gallery/algorithms/sockets/four_ranks.py
-   :part: calls
+.. admonition:: The code
+   :collapsible: closed
+
+   .. listing:: gallery/algorithms/sockets/four_ranks.py
+      :part: calls
 """
 
 from launcher import launch, run_program
