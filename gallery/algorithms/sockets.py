@@ -2,7 +2,7 @@
 A transport over sockets
 ========================
 
-The algorithms of this part need only messages between two ranks. This page writes these messages over sockets, in
+The algorithms of this part need only messages between two ranks. This page implements them with sockets, in
 ``tcp``, a backend of about :count:`lines-of-tcp` lines; UCX, libfabric or verbs can take the place of the sockets. A
 transport that is written too simply has three faults: strangers can join, a collective waits behind a message that no
 rank receives, and each connection needs a thread. The page shows how ``tcp`` avoids them.

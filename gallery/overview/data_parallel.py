@@ -196,8 +196,8 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #    data repeats only the collectives of DDP. If your model calls collectives itself, pass
 #    ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# Two more cases break the order of calls. A DDP model broadcasts its buffers in each forward pass, so if only rank 0
-# validates, it waits for the other ranks (:doc:`/communicate/debug`): let it call ``model.module``. And if ranks may
+# Two more cases can break the order of calls. A DDP model broadcasts its buffers in each forward pass, so if only rank
+# 0 validates, it waits for the other ranks (:doc:`/communicate/debug`): let it call ``model.module``. And if ranks may
 # take different branches in ``forward``, pass ``find_unused_parameters=True``, as :doc:`gradient-buckets` explains.
 #
 # The rule behind all cases is the same: all ranks must call the same collectives in the same order. Then the replicas
