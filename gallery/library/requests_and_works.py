@@ -183,8 +183,11 @@ launch("requests_and_works/own_slice.py", ranks=2)
 # memory to the next tensor. But MPI still has the request, and cannot cancel a collective. The next program
 # models this with one process and a receive that fails before its data comes. ``Pool`` is the allocator:
 #
-# .. listing:: gallery/library/requests_and_works/memory_given_back.py
-#    :part: calls
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/library/requests_and_works/memory_given_back.py
+#       :part: calls
 #
 # .. listing:: gallery/library/requests_and_works/memory_given_back.py
 #    :part: late

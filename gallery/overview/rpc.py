@@ -176,9 +176,12 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 # server meanwhile. With ``@rpc.functions.async_execution``, the function returns a future instead. This frees the
 # thread, and the server sends the answer when the future gets its result:
 #
-# .. listing:: gallery/overview/rpc/patterns.py
-#    :part: batching
-#    :no-caption:
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/rpc/patterns.py
+#       :part: batching
+#       :no-caption:
 #
 # The method needs the lock because the calls run in different threads. Both calls of a batch get the same
 # future, so one ``set_result`` answers both.
@@ -211,9 +214,12 @@ launch("rpc/patterns.py", ranks=3)
 # All three ranks join RPC, but only the two trainers are members of the process group in which DDP all-reduces. The
 # server calls ``new_group``, too, because every rank of the world must:
 #
-# .. listing:: gallery/overview/rpc/with_ddp.py
-#    :part: groups
-#    :no-caption:
+# .. admonition:: The code
+#    :collapsible: closed
+#
+#    .. listing:: gallery/overview/rpc/with_ddp.py
+#       :part: groups
+#       :no-caption:
 #
 # .. admonition:: The loop of a trainer
 #    :collapsible: closed
