@@ -12,9 +12,9 @@ a late rank.
 .. diagram:: communicate/debug/diagram
 
 Look while the job still hangs, because the wait ends at the timeout of the group: by default after 30 minutes, and
-after 10 if ``backend`` is ``"nccl"``. ``py-spy`` and ``gdb`` can look at a job that already runs, and NCCL's flight
-recorder writes its files at the timeout. The other tools need a line in the program or a variable of the environment,
-so start the job again for them.
+after 10 if ``backend`` is ``"nccl"`` (:doc:`/tutorial/error-messages` says how to raise it). ``py-spy`` and ``gdb`` can
+look at a job that already runs, and NCCL's flight recorder writes its files at the timeout. The other tools need a line
+in the program or a variable of the environment, so start the job again for them.
 
 Look at a hanging rank
 ----------------------
