@@ -122,7 +122,10 @@ def test_no_paragraph_of_a_sample_is_in_english(translation):
         texts = [prose(kind, source) for kind, source in split(offered) if kind != "code"]
         for text in [*texts, *cells(translation, script, "markdown")]:
             text = re.sub(
-                r"^```.*?^```$|^ *:[a-z-]+: [^\n]*$|`[^`]+`|\[.*?\]\(.*?\)", "", text, flags=MULTI
+                r"^((?:> )?```+).*?^\1$|^ *:[a-z-]+: [^\n]*$|`[^`]+`|\[.*?\]\(.*?\)",
+                "",
+                text,
+                flags=MULTI,
             )
             assert not re.search(r"(\b[a-z]+ ){4}[a-z]+\b", text), f"{script.stem}: {text}"
 
