@@ -158,7 +158,9 @@ class Site:
 
     def __init__(self, language: Language) -> None:
         self.language = language
-        self.output = PREVIEW / "html" / language.url
+        self.output = PREVIEW / "html" / language.url  # Which the server reads.
+        # Where Sphinx writes, page by page, each in several writes.
+        self.built = PREVIEW / "built" / language.url
         self.doctrees = PREVIEW / "doctrees" / language.url
         self.catalogs = PREVIEW / "locales"
         self.sources = PREVIEW / "sources" / language.url
@@ -193,14 +195,14 @@ class Site:
         counting: AbstractContextManager[None] = nullcontext()
         are_all = all_pages or not self.doctrees.exists()
         if are_all:
-            counting = counting_pages("building", sources, (self.doctrees, self.output))
+            counting = counting_pages("building", sources, (self.doctrees, self.built))
         what = "all pages" if are_all else "the pages that have changed"
         print(f"building {what} …", flush=True)
         with counting, patch_docutils(ROOT), docutils_namespace():
             app = Sphinx(
                 sources,
                 ROOT,
-                self.output,
+                self.built,
                 self.doctrees,
                 "html",
                 confoverrides={
@@ -214,6 +216,7 @@ class Site:
             app.connect("env-get-outdated", self._note_titles)
             self.unfinished.touch()
             app.build(force_all=all_pages)
+            _bring_up_to_date(self.output, self.built)
             self.unfinished.unlink()
             return self.titles not in ({}, _titles(app.env))
 
@@ -252,6 +255,7 @@ def _bring_up_to_date(folder: Path, source: Path) -> None:
     """Make a folder as another is.
 
     What differs gets the time of now: an edit that was made while a page was read counts as new.
+    It appears whole, for whoever asks the server for it meanwhile.
     """
     for place, folders, names in os.walk(source):
         target = folder / Path(place).relative_to(source)
@@ -264,7 +268,9 @@ def _bring_up_to_date(folder: Path, source: Path) -> None:
                 _remove(here)
                 here.symlink_to(there.readlink())
             elif there.is_file() and not (here.is_file() and filecmp.cmp(there, here, False)):
-                shutil.copyfile(there, here)
+                unfinished = here.with_name(f"{name}.unfinished")
+                shutil.copyfile(there, unfinished)
+                unfinished.replace(here)
 
 
 def _remove(path: Path) -> None:

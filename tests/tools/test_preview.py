@@ -98,6 +98,16 @@ def edit(project, page, old, new):
     return new
 
 
+def test_who_reads_a_page_while_it_is_built_has_it_whole(pages):
+    with previewing(pages) as (address, _):
+        wait_for(f"{address}/index.html", "첫 번째 글.")
+        with open(pages.root / "_build/preview/html/ko/index.html") as opened:
+            edit(pages, "index", "첫 번째", "두 번째")
+            wait_for(f"{address}/index.html", "두 번째 글.")
+            text = opened.read()
+    assert "첫 번째 글." in text and text.rstrip().endswith("</html>")
+
+
 def test_an_edit_while_pages_are_built_appears_after_it(pages):
     """Also before the server listens."""
     with previewing(pages) as (address, _):
