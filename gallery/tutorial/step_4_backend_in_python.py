@@ -88,18 +88,7 @@ from launcher import launch
 import re
 
 import torch
-from launcher import RankError
-
-launch_ranks = launch
-
-
-def launch(worker, ranks):
-    try:
-        launch_ranks(worker, ranks=ranks)
-    except RankError as error:
-        # PyTorch 2.13 cannot do what this page is about; the page shows what it says.
-        print(re.search(r"^TypeError: .+", str(error), re.M)[0])
-
+from older_releases import launch  # noqa: F811
 
 # sphinx_gallery_end_ignore
 launch("step_4_backend_in_python/backend_in_python.py", ranks=2)

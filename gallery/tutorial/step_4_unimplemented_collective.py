@@ -97,20 +97,7 @@ dist.destroy_process_group()
 from launcher import launch
 
 # sphinx_gallery_start_ignore
-import re
-
-from launcher import RankError
-
-launch_ranks = launch
-
-
-def launch(worker, ranks):
-    try:
-        launch_ranks(worker, ranks=ranks)
-    except RankError as error:
-        # PyTorch 2.13 cannot derive a backend in Python; the page shows what it says.
-        print(re.search(r"^TypeError: .+", str(error), re.M)[0])
-
+from older_releases import launch  # noqa: F811
 
 # sphinx_gallery_end_ignore
 launch("step_4_unimplemented_collective/without_a_name.py", ranks=1)
