@@ -83,10 +83,10 @@ for ranks in (2, 4):
 # One decision for each file
 # --------------------------
 #
-# Most of the decisions in the next table determine these times, and a transport of your own must make them, too. Each
-# row names the files that contain a decision. The files in the first column belong to the *frame*, the code in
-# ``extension/frame`` that serves every transport (:doc:`/right/smallest-backend`). Those in the second column, in
-# ``shm_collectives/src``, depend on shared memory:
+# If you write a transport, you must make the same decisions as ``shm``. The table names the files that contain each
+# decision. Files in the first column belong to the *frame*, the code in ``extension/frame`` that serves every
+# transport (:doc:`/right/smallest-backend`). Files in the second column, in ``shm_collectives/src``, depend on shared
+# memory:
 #
 # .. list-table::
 #    :header-rows: 1
