@@ -31,8 +31,6 @@ the others would have to wait for that part. So the function ``pipeline`` writes
      - two functions of the collective, for one part: they fill this rank's slot, and use the slots of others
    * - ``posted_early``
      - whether the thread of the caller has already posted the first part
-   * - ``parts``, ``part``
-     - the number of parts of a tensor, and one part of some bytes
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :start-at: Steps pipeline(
@@ -45,8 +43,8 @@ then.
 
 If the other ranks answer at once, it is fastest to run a short operation on the calling thread. A collective should
 not have to decide that. So it passes ``parts``, ``from``, ``write`` and ``read`` to a function ``run``. With a single
-short part, ``run`` first lets the calling thread try. Otherwise, or if the other ranks do not answer at once, it is
-``pipeline``.
+short part, ``run`` first lets the calling thread try. Otherwise, or if the other ranks do not answer at once, ``run``
+calls ``pipeline``.
 
 The next function is an all-gather if all ranks have outputs, and a gather if only one rank has outputs:
 
@@ -71,10 +69,10 @@ in the order of the ranks, and therefore get the same bits:
 For a large tensor, the number of bytes decides. If every rank adds up all slots, each of ``n`` ranks reads ``n``
 tensors. So the work of a large sum is shared among the ranks: rank ``r`` reduces block ``r`` of each part, and all
 others read the result. Each rank then reads about two tensors, however many ranks there are. ``shm`` does that with
-three or more ranks, for tensors larger than 16 KiB or than a slot.
+three or more ranks, if a tensor has more than 16 KiB or does not fit into one slot.
 
-The price is a second step for each part, in which the ranks read the sums. But this step is also the first of the
-next part, so ``p`` parts take only ``p + 1`` steps:
+The price is a second step for each part, in which the ranks read the sums. But a slot has room for a rank's sum of
+one part and its input of the next, so ``p`` parts take only ``p + 1`` steps:
 
 .. admonition:: ``all_reduce_by_shares``
    :collapsible: closed
