@@ -47,8 +47,8 @@ and a small tensor needs no other line:
 
 A slot holds 256 KiB of data, unless the option ``slot_bytes`` says otherwise. Larger tensors pass in parts.
 
-The rings need a limit of their own. Each pair of ranks has two rings of four slots, so the number of rings grows with
-the square of the number of ranks. In larger groups, the slots of the rings are therefore smaller, down to 4 KiB.
+Each pair of ranks has two rings of four slots, so the number of rings grows with the square of the number of ranks.
+To limit their memory, ``shm`` makes the slots of the rings smaller in larger groups, down to 4 KiB.
 
 Reserve pages before their use
 ------------------------------
