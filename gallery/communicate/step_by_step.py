@@ -36,12 +36,8 @@ The class ``Step`` has one method for each of these. Its code uses these names:
 
    * - name
      - what it is
-   * - ``memory_``
-     - the memory of the group; ``slot`` and ``member`` find the parts of :doc:`lay-out-the-memory`
    * - ``Reached``
      - the counters that a rank waits for, and the value that they must reach
-   * - ``Note``
-     - describes the operation, so that ranks notice when they call different ones: :doc:`build-a-collective`
    * - ``ring_others``
      - wakes the ranks that sleep, if there is news for them: :doc:`wait-without-wasting`
 
