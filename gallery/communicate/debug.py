@@ -113,10 +113,10 @@ output = launch("debug/hanging_rank.py", ranks=2)
 #          loss.item()
 #          timer.cancel()
 #
-# When all traces are in one folder, the command ``torchfrtrace FOLDER`` reports the first call that not all ranks have
-# made. Here rank 0 prints two lines of this report. ``torchfrtrace`` of PyTorch 2.15 fails on traces of gloo with a
-# ``KeyError``, so with gloo, compare the entries of the ranks yourself: each rank also prints its newest entry, from
-# ``c10d._dump_fr_trace_json``:
+# When all traces are in one folder, the command ``torchfrtrace FOLDER`` reports the first call that not all ranks
+# have made. Here rank 0 prints two lines of this report. Each rank also prints its newest entry, from
+# ``c10d._dump_fr_trace_json``. With gloo, compare these entries yourself, because ``torchfrtrace`` of PyTorch 2.15
+# fails there with a ``KeyError``:
 
 output = launch("debug/missing_call.py", ranks=2)
 
