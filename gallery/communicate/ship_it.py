@@ -29,8 +29,8 @@ Each sanitizer finds one kind of bug:
      - accesses of two threads that nothing orders: *data races*
 
 ``address`` and ``thread`` exclude each other, while ``address`` and ``undefined`` can be combined, so you need two
-builds beside the normal one. ``setup.py`` stays as it is if you set ``CXX`` to a script that appends the flags. This
-page compiles short files instead of a backend:
+builds beside the normal one. ``setup.py`` stays as it is if you set ``CXX`` to a script that appends the flags. On
+this page, ``compile_for`` compiles short files instead of a backend, with these flags:
 
 .. admonition:: The code
    :collapsible: closed
@@ -262,8 +262,5 @@ temporary.cleanup()
 # The modules are for one version of Python, so run ``build_wheel.py`` with each version. CPU builds and CUDA builds
 # of one release can share a module that includes no header of CUDA: a module that was compiled with the CPU build of
 # 2.13.0 also ran with the CUDA build.
-#
-# So a user of one of these releases gets the module that was built for it, and before you release it, tests of the two
-# builds with sanitizers report the bad accesses and the races that a sanitizer can see.
 #
 # Not run here: a build in an image of manylinux, and an upload to PyPI.

@@ -110,10 +110,10 @@ print(f"{result} (exit status {status})")
 # What one run does not find
 # --------------------------
 #
-# A report without failures says nothing about code that did not run. For example, the suite tries all pairs of a dtype
-# and a reduction with short tensors only. If your backend has another algorithm for long tensors, let it read the
-# threshold from an environment variable, because the suite passes no options, and run the suite once more with a
-# threshold of zero. A race shows itself only in some runs, so repeat the run, also with more ranks than cores.
+# A report without failures says nothing about code that did not run. For example, the suite tries all pairs of a
+# dtype and a reduction with short tensors only. If your backend has another algorithm for long tensors, let an
+# environment variable set the threshold, and run the suite once more with zero. A race shows itself only in some
+# runs, so repeat the run, also with more ranks than cores.
 #
 # .. admonition:: Options for other runs
 #    :collapsible: closed
