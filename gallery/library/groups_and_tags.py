@@ -28,12 +28,8 @@ the name of the group. The listing has these names:
      - MPI's own communicator of all processes
    * - ``MPI_Group_incl``
      - picks ``members`` out of all processes, in this order, without a message to another rank
-   * - ``place.names.group``
-     - the name of c10d's group
    * - ``MPI_ERRORS_RETURN``
      - lets MPI return errors, which by default end the process
-   * - ``check``
-     - throws an exception with MPI's text if a function has returned an error
 
 .. listing:: extension/mpi_collectives/src/world.hpp
    :start-at: MPI_Group all =
@@ -122,8 +118,6 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # ``kFirstMessage``. For a larger tag the backend raises an error, after which the group is broken, as after each error
 # of a transport.
 #
-# A second communicator for the heads would also do, but then each group would need two.
-#
 # A message and its note
 # ----------------------
 #
@@ -160,10 +154,10 @@ launch("groups_and_tags/one_tag_space.py", ranks=2)
 # with small tensors and hangs with large ones. With synchronous sends the bug shows at any size, as
 # :doc:`/right/variants-and-groups` demonstrates.
 #
-# If the sizes differ, the receiver sees it in the note, and its error names both sizes. There is one exception. Data of
-# up to 8 KiB comes in one message with its note. If it is longer than the receiver's tensor, MPI has to truncate the
-# message, and reports only that. In both cases, the sender of such a short message learns nothing of the error from
-# MPI, which says only that the matching receive has begun.
+# If the sizes differ, the receiver sees it in the note, and its error names both sizes. But data of up to 8 KiB comes
+# in one message with its note. If this data is longer than the receiver's tensor, MPI truncates the message, and the
+# error says only that. The sender of a short message learns of neither error from MPI, which reports only that the
+# matching receive has begun.
 #
 # The next program sends with a tag that is too large, and then, in a new group, three numbers to a receive of two:
 #

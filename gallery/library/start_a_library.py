@@ -208,8 +208,6 @@ launch("start_a_library/first_group.py", ranks=3)
 # both kinds by their identifiers, which it compares before it calls MPI. If two identifiers differ, all ranks raise
 # ``MPI cannot connect processes of different starts of it``, and the other groups go on.
 #
-# If your library connects each group anew, as with the unique ids below, neither limit exists.
-#
 # Other libraries
 # ---------------
 #
