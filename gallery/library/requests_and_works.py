@@ -28,12 +28,8 @@ found before data moves, the ranks exchange *heads*. Then MPI runs the collectiv
      - the heads of one collective: ``mine`` for the other ranks, ``all`` from them
    * - ``most``
      - the bytes of the longest piece; in an ``all_to_all``, of the piece for the rank that gets the head
-   * - ``meet``
-     - exchanges the heads, and throws an exception if their notes differ
    * - ``combines_in_steps``
      - whether a reduction may combine two ranks at a time, and round each time
-   * - ``require_size``
-     - throws an exception if an output is not as long as what another rank sends
 
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run-collective
@@ -49,7 +45,8 @@ or more requests of MPI:
 .. listing:: extension/mpi_collectives/src/mpi_transport.hpp
    :part: run
 
-:doc:`lost-ranks-of-a-library` explains the last line of ``run``. The box has the rest:
+:doc:`lost-ranks-of-a-library` explains the last line of ``run``. The library's thread begins the ``Requests`` and
+tests them:
 
 .. admonition:: Lifetimes in ``run``, and ``Requests``
    :collapsible: closed
@@ -105,7 +102,8 @@ launch("requests_and_works/works_side_by_side.py", ranks=2)
 #    .. listing:: extension/mpi_collectives/src/calls.hpp
 #       :part: head
 #
-# A rank goes on only when the notes of all ranks agree. In this worker, the sizes differ:
+# A rank goes on only when the notes of all ranks agree. In this worker, rank 0 reduces 1000 numbers and rank 1
+# reduces 2000:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -163,7 +161,7 @@ run_program("requests_and_works/aliased.py")
 # - The other operations copy the input. An all-gather, for example, could pass ``MPI_IN_PLACE`` only if all ranks
 #   did, and a rank does not know whether the others gather in place.
 #
-# The next worker gathers and exchanges in place:
+# The next worker gathers shards, and exchanges rows with ``all_to_all_single``, both in place:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -174,14 +172,14 @@ run_program("requests_and_works/aliased.py")
 launch("requests_and_works/own_slice.py", ranks=2)
 
 # %%
-# Both ranks have both shards, and row *r* of rank *s* has become row *s* of rank *r*.
+# Both ranks have both shards, and have exchanged the rows of 1000 and 10000.
 #
 # Bug: memory given back too early
 # --------------------------------
 #
-# After a timeout, the ``Work`` has failed, and the caller may drop its tensors. The allocator then gives their
-# memory to the next tensor. But MPI still has the request, and cannot cancel a collective. The next program
-# models this with one process and a receive that fails before its data comes. ``Pool`` is the allocator:
+# After a timeout, the ``Work`` has failed, and the caller may drop its tensors. The allocator then gives their memory
+# to the next tensor. But MPI still has the request, and cannot cancel a collective. The next program models this with
+# one process and a receive that fails before its data comes. ``Pool`` is the allocator:
 #
 # .. admonition:: The code
 #    :collapsible: closed
