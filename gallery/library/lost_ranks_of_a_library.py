@@ -83,8 +83,8 @@ output = run_program("lost_ranks_of_a_library/killed_ranks.py")
 # The watch in your transport
 # ---------------------------
 #
-# To raise such errors, your transport has to create the watch, to pass calls of the frame on to it, and to end it in
-# ``leave``. The transport of ``mpich`` creates it in its constructor, and passes on these calls:
+# To raise such errors, your transport creates the watch in its constructor, and ends it in ``leave``. In between, the
+# watch tells the frame whether the group has failed or a rank is lost, and announces a failure to the other ranks:
 #
 # .. admonition:: The constructor, ``failure``, ``lost`` and ``announce``
 #    :collapsible: closed
