@@ -31,10 +31,9 @@ show_table(header, rows)
 # %%
 # The pairs with "frame" are those that the MPI standard cannot reduce correctly, for one of two reasons:
 #
-# - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has
-#   logical operations only. MPICH adds two types to the standard. In version 5.0.2, ``MPIX_C_FLOAT16`` is right, and
-#   the backend leaves it out only to stay within the standard. ``MPIX_BFLOAT16`` can be added, but a product ends
-#   the process with a failed assertion. So test each pair before you use it.
+# - *The type is missing.* The MPI standard has no C types for floats of 8 or 16 bits, and its bool has logical
+#   operations only. If your library adds types, test each pair: a product of ``MPIX_BFLOAT16``, a type that MPICH
+#   5.0.2 adds, ends the process with a failed assertion.
 # - *The result depends on the order.* The minimum or maximum of a number and NaN is the second of the two in
 #   MPICH. Neither MPI nor c10d has a rule for NaN, as :doc:`/right/tensors-of-every-kind` explains, but the
 #   docstring of ``all_reduce`` promises the same bits on all ranks.
@@ -65,8 +64,7 @@ launch("types_and_reductions/maximum_of_nan.py", ranks=2)
 # the result is NaN. But MPI does not say for which sizes the ranks agree. A test with finite numbers, or one that
 # looks only at the norm on rank 1, does not find this bug.
 #
-# The fix is to send ``MIN`` and ``MAX`` of floats to the frame's function, which returns NaN in both orders. A
-# library whose ranks always agree needs no such fix.
+# The fix is to send ``MIN`` and ``MAX`` of floats to the frame's function, which returns NaN in both orders.
 #
 # A user-defined operation
 # ------------------------

@@ -75,8 +75,6 @@ run_program("which_thread_calls/call_that_hangs.py")
 #    * - a look
 #      - one test of all that is open; ``rest`` of the transport gets it as ``look()``, which returns whether
 #        something has advanced
-#    * - ``Idle``
-#      - how many looks in a row have found nothing, and since when
 #    * - ``Bell``
 #      - lets threads sleep until another one rings; ``rings`` counts, so that a sleeper misses no ring
 #
@@ -142,9 +140,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # waits for the message of rank 1. Because the thread only tests the request for this message, it is free for the
 # first group.
 #
-# MPI wants to know at its start how threads will use it. One thread makes all calls, so
-# ``MPI_THREAD_SERIALIZED`` is enough, or even ``MPI_THREAD_FUNNELED`` if this thread starts MPI. If
-# another package calls MPI, let it initialize MPI with ``MPI_THREAD_MULTIPLE``, and start the program with
+# MPI wants to know at its start how threads will use it. One thread makes all calls, so ``MPI_THREAD_SERIALIZED`` is
+# enough. If another package calls MPI, let it initialize MPI with ``MPI_THREAD_MULTIPLE``, and start the program with
 # ``mpiexec``.
 #
 # Waiting for data
@@ -194,8 +191,8 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 # at a time, and the ranks of a group take their turns one after another, in an order that all groups share
 # (``turn.hpp``).
 #
-# The other groups of the process pause while one connects. If the communicators of your library are independent, as
-# NCCL's are, each group can have a ``Library`` of its own, which must never be destroyed.
+# The other groups pause while one connects. If the communicators of your library are independent, as NCCL's are, each
+# group can have a ``Library`` of its own instead, so that no other group pauses.
 #
 # Other libraries
 # ---------------
@@ -233,5 +230,5 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #    - in which order groups connect, if that call blocks;
 #    - which thread level you ask of the library.
 #
-# Not run here: these libraries, for which the table follows their documentation, and a test of MPI that hangs
-# after a rank was killed. The next page, :doc:`requests-and-works`, follows one operation to this thread and back.
+# Not run here: these libraries, for which the table follows their documentation, and a test of MPI that hangs after a
+# rank was killed.
