@@ -24,8 +24,6 @@ operation that the program has called. The ring in the next section needs most o
      - begins a ``Transfer``, and does not wait; ``co_await`` waits for its end
    * - ``SendReceive``, ``Transfers``
      - one send and one receive, or any number of transfers, which go on side by side
-   * - ``net.rank()``, ``net.size()``
-     - this rank, counted from 0 in its group, and the number of ranks
    * - ``net.memory(size)``, ``net.copy(to, from)``
      - memory for intermediate results, and a copy within a rank
    * - ``op.in``, ``op.out``
@@ -48,8 +46,9 @@ operation that the program has called. The ring in the next section needs most o
         - runs another algorithm as a part of this one, or several side by side
       * - ``net.host(rank)``
         - a number that only the ranks of one host share
-      * - ``Part(net, ranks)``
-        - some of the ranks, on which another algorithm can run
+      * - ``Part(net, ranks)``, ``Part(net, ranks, 1)``
+        - some of the ranks, on which another algorithm can run; with 1, on a second channel, so that two algorithms
+          that run side by side do not receive each other's messages
 
 The bytes of a transfer belong to the transport until the transfer has ended: an algorithm may not read what it
 receives, or change what it sends. At each ``co_await`` that must wait, the coroutine is suspended, and its thread
@@ -195,8 +194,6 @@ except RuntimeError as error:
 #      - A send may wait until the other rank has begun to receive.
 #    * - Touch bytes only with ``net.copy`` and the functions of ``op``.
 #      - The simulator has no bytes for its table, so an algorithm that reads them crashes the process.
-#    * - Let two steps side by side use two channels, ``Part(net, ranks, 1)``, if they send to the same rank.
-#      - On one channel, one step could receive the messages of the other.
 #    * - Decide only by what all ranks know: the ranks, the hosts, and ``op.note``, which describes the operation.
 #      - Ranks that choose differently wait for messages that no rank sends.
 #    * - Add up each share on one rank, or on all ranks in the same order.
