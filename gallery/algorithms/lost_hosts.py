@@ -14,8 +14,8 @@ For a dead rank on another host, a closed connection is the only quick sign. Whe
 closes its connections. The rank at the other end then reads 0 bytes, or its next call returns ``ECONNRESET`` or
 ``EPIPE``. Which of these comes is chance, so ``tcp`` has one text for all three, ``it has closed its connection``.
 
-But a connection closes also when a rank leaves, or gives up because of an error. The text would then be true, but would
-not help the user. So a rank follows two rules:
+But a connection closes also when a rank leaves, or gives up because of an error. So that the others learn the reason,
+a rank follows two rules:
 
 - A rank that leaves or fails first writes why into the store, and only then closes its connections.
 - A rank that finds a closed connection first asks the store once more, and only then believes it.
@@ -152,8 +152,9 @@ launch("lost_hosts/bad_input.py", ranks=2)
 # What notices which loss
 # -----------------------
 #
-# Only a rank that is late, or stopped on this host, gives no sign, so a timeout must end the wait for it. For each
-# other loss, one of the signs above leads to an error that names the reason:
+# In the table, "this host" is the host of the rank that waits. If a rank is late, or if a signal has stopped it on
+# this host, nothing shows that, so a timeout must end the wait for it. For each other loss, one of the signs above
+# leads to an error that names the reason:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -182,7 +183,7 @@ launch("lost_hosts/bad_input.py", ranks=2)
 #      - data or probes without an answer
 #      - about 15 s
 #      - ``is lost: Connection timed out``
-#    * - is late, or stopped on this host
+#    * - is late, or has been stopped by a signal on this host
 #      - nothing
 #      - the timeout of the group or of the call
 #      - ``Timed out after …``
