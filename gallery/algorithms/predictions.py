@@ -135,9 +135,8 @@ assert between[2]["reduce_scatter", "16777216"][0] > 1.3
 # - *Hosts*: for a broadcast with two ranks on each host, gloo's tree sends from rank 0 to rank 1, and then from both
 #   to the other host. 16 MiB cross the same link twice, which takes at least 268 milliseconds. The chain of ``tcp``
 #   sends them once.
-# - *No choice*: in an all-to-all, each piece must go to its rank. gloo sends all pieces at once, and ``tcp`` does the
-#   same up to 256 KiB a piece in small groups. In these cases, and for large tensors on one host, costs of copies and
-#   threads remain, so either backend may be ahead.
+# - *No choice*: in an all-to-all, each piece must go to its rank. So both backends send the same bytes between the
+#   same ranks, and the difference lies mostly in the cost of copies and threads.
 #
 # Between two hosts with one rank each, the ratio nears 1 for a large all-reduce or broadcast, because the link is the
 # limit. A host must receive 16 MiB, which takes at least 134 milliseconds at 1 Gbit/s, whatever the software does.
@@ -168,8 +167,8 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 #
 # Before you measure on machines of your own, exclude what has spoilt measurements here:
 #
-# - *Queues that overflow*, and the machine's congestion control: after a loss, TCP halves its rate, so one algorithm
-#   seems to have two speeds. Here queues hold 10 seconds, and all hosts use ``reno``.
+# - *Queues that overflow*: after a loss, TCP halves its rate, so one algorithm seems to have two speeds. The queues
+#   here hold the packets of 10 seconds, so that none is lost.
 # - *Slow start after a pause*: each timed call begins slowly, unless ``tcp_slow_start_after_idle`` is 0, as here.
 # - *Processors that are busy*, with other work or with several ranks: small messages then wait for a processor. So
 #   measure on a quiet machine, in turns, as in :doc:`/communicate/measure`, and print the least time beside the
