@@ -186,8 +186,7 @@ assert " 20.4 " in simulate("algorithm=doubling", "ranks=64", "bytes=8")
 # sphinx_gallery_end_ignore
 
 # %%
-# The number of messages decides how long you wait for a table, and the bytes do not. An all_to_all with 4,096
-# ranks also has millions of pieces, whose addresses need memory, so use 1,024 ranks there.
+# The number of messages decides how long you wait for a table, and the bytes do not.
 #
 # What the model leaves out
 # -------------------------
