@@ -42,8 +42,8 @@ tags. A class that you derive from it adds eight short functions about waiting a
    .. listing:: extension/tcp_collectives/src/tcp_transport.hpp
       :part: answers
 
-Programs use ``tcp`` like any other backend. The options of the next worker name a network interface, here the
-loopback, and an algorithm:
+Programs use ``tcp`` like any other backend. In the next worker, an all-reduce adds up the numbers of the ranks, and
+then each rank sends the sum plus its own number to the next rank:
 
 .. admonition:: The code
    :collapsible: closed
@@ -57,7 +57,7 @@ from launcher import launch, run_program
 launch("sockets/four_ranks.py", ranks=4)
 
 # %%
-# Each rank has the sum, and the message of the rank before it, which is the sum plus that rank's number.
+# Each rank has the sum, and the message of the rank before it.
 #
 # Addresses in the store
 # ----------------------
@@ -182,8 +182,8 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
 #       :part: file-bell
 #
-# If your library has a descriptor that can be polled, pass it to ``rest`` in place of the epoll. Some libraries must
-# be called just before each sleep; pass that call as the argument ``arm``:
+# If your library has a descriptor that can be polled, pass it to ``rest`` in place of the epoll. If it must also be
+# called just before each sleep, as UCX must with ``ucp_worker_arm``, pass that call as the argument ``arm``:
 #
 # .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
 #    :collapsible: closed
