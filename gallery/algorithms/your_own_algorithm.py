@@ -33,8 +33,6 @@ interface is explained in :doc:`collectives-from-messages`:
      - what it is
    * - ``Part``
      - some of the ranks, which count themselves from 0
-   * - ``Shares``
-     - a tensor cut into shares, at multiples of 16 bytes
    * - ``reduce_scatter::ring``, ``all_reduce::ring``, ``all_gather::ring``
      - rings, which run on the ranks of a ``Part``
    * - ``on_sums``
@@ -207,7 +205,6 @@ for name in ["ring", "grid"]:
 # ranks, the order of a sum does not matter, so compare there bit by bit.
 #
 # To test the backend as a whole with your algorithm, run the suite of :doc:`/communicate/test-your-backend`.
-# :doc:`predictions` measures such algorithms on slow links.
 #
 # .. admonition:: For reference: servers that are no ranks
 #    :collapsible: closed
