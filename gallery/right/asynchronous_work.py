@@ -61,7 +61,7 @@ rule is safe only if each call of the transport returns soon, as when it looks a
 
 A blocking socket, a server or a library may hold the thread for long, and a caller that drives could then not raise
 its error at the deadline. So ``can_block`` is true by default: the progress thread drives while the caller sleeps,
-and the caller wakes at the deadline even if the progress thread hangs. ``wait`` contains both cases:
+and the caller wakes at the deadline even if the progress thread hangs.
 
 .. admonition:: ``wait``
    :collapsible: closed
@@ -236,8 +236,8 @@ launch("asynchronous_work/early_future.py", ranks=2)
 
 # %%
 # With the early future, the callback reads only the numbers of rank 0. There is no error, and a test without
-# callbacks passes. The fix is an order: first the backend writes the data, then it ends the operation, then it runs the
-# callbacks. To write the data also means to copy a result into a tensor that is not contiguous.
+# callbacks passes. The fix is an order: first the backend writes the data, then it ends the operation, then it runs
+# the callbacks. If a tensor is not contiguous, its data is written only when the result has been copied into it.
 #
 # Lifetime of works and tensors
 # -----------------------------
@@ -258,8 +258,8 @@ launch("asynchronous_work/works_of_a_group.py", ranks=2)
 #
 # Even after an operation has failed, a library may still write to its tensors. Your transport must therefore keep
 # ``owner`` of the operation, which holds the tensors, until the library has finished. If other ranks write into your
-# memory, as with RDMA, no local event says that they have finished: deregister the memory before you let go of
-# ``owner``, or let them write only into memory of the transport.
+# memory, as with RDMA, no local event says that they have finished. So deregister the memory before you let go of
+# ``owner``.
 #
 # Never destroy a tensor, a work or a callback while you hold a mutex, because their destructors may need
 # Python's global interpreter lock, and the thread that has the lock may wait for your mutex.
