@@ -123,7 +123,8 @@ launch("rendezvous/drawn_numbers.py", ranks=2)
 # that came early may time out while rank 0 still waits. That rank then writes the verdict itself. The first verdict
 # counts, because the ``compareSet`` that writes it succeeds only once.
 #
-# In the frame, the constructor of the backend calls ``meet``, which runs both rounds with ``agree``:
+# The frame runs both rounds while PyTorch constructs the backend, so a program gets its group only after both
+# verdicts:
 #
 # .. admonition:: The rendezvous of the frame
 #    :collapsible: closed
@@ -237,8 +238,7 @@ launch("rendezvous/a_rank_is_missing.py", ranks=3)
 #       :end-before: } catch
 #
 # In ``connect``, also do whatever else can fail, such as starting a thread. ``joined`` runs after the second round,
-# when other ranks may have started, so it must not throw. For MPI, :doc:`/library/start-a-library` has the other
-# steps.
+# when other ranks may have started, so it must not throw.
 #
 # Waits that block no other thread
 # --------------------------------
