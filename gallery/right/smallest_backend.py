@@ -126,8 +126,6 @@ The listings use these names:
      - a condition for which ``co_await`` waits, and the ranks that it is waiting for
    * - ``Keys``
      - the store of ``init_process_group``, with a prefix that belongs to this group alone
-   * - ``Place``
-     - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
 
 One method for all collectives
 ------------------------------
@@ -221,6 +219,14 @@ run_program("smallest_backend/erased_keys.py")
 # .. admonition:: ``registration.cpp``
 #    :collapsible: closed
 #
+#    .. list-table::
+#       :header-rows: 1
+#
+#       * - name
+#         - what it is
+#       * - ``Place``
+#         - what a transport needs to connect: rank, size, keys, a deadline, and the host of each rank
+#
 #    .. listing:: extension/store_collectives/src/registration.cpp
 #
 # A program imports the module, so that the backend is registered, and names it:
@@ -255,10 +261,10 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 # Rank 0 has ``[3, 9]`` from rank 3, which the other ``torchrun`` started, so the ranks of both commands are in one
 # group.
 #
-# The transport is complete, apart from its three methods for errors in :doc:`timeouts-and-dead-ranks`. That page also
-# shows the errors that the first paragraph promises, for calls that differ and at a deadline. No check of
-# :doc:`/communicate/test-your-backend` fails for this transport, and :doc:`/tutorial/next-steps` has a project that
-# begins with it under a name of yours, so you can replace its methods and stay correct.
+# The transport lacks only three methods for errors: :doc:`timeouts-and-dead-ranks` adds them, and shows the errors
+# that the first paragraph promises. With them, the transport fails no check of :doc:`/communicate/test-your-backend`.
+# To replace its methods by your own, begin with the project of :doc:`/tutorial/next-steps`, which contains this
+# transport.
 #
 # Exercise
 # --------
