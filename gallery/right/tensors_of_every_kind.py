@@ -111,12 +111,6 @@ assert output[0] == output[1]
 # The fix is a copy, because a transport can fill only contiguous memory. The method ``output`` checks a tensor and
 # returns a piece for the transport: the tensor's own memory, or a copy if the elements are not there in order.
 #
-# A copy does not help if elements of an output overlap: there is no place for all results, so the call is an error. As
-# an input, such a tensor is fine, as ``gathered`` shows.
-#
-# The last call reduces a tensor without elements. Each rank must still take part, because the ranks compare what they
-# call.
-#
 # .. admonition:: ``output``
 #    :collapsible: closed
 #
@@ -146,6 +140,12 @@ assert output[0] == output[1]
 #
 #    .. listing:: extension/frame/c10d_frame/include/frame/arguments.hpp
 #       :part: output
+#
+# A copy does not help if elements of an output overlap: there is no place for all results, so the call is an error. As
+# an input, such a tensor is fine, as ``gathered`` shows.
+#
+# The last call reduces a tensor without elements. Each rank must still take part, because the ranks compare what they
+# call.
 #
 # When the transport has filled the copy, and before the operation counts as ended, ``finish`` copies the result into
 # the tensor:
