@@ -139,8 +139,7 @@ output = run_program("timeouts_and_dead_ranks/timeout_anew.py")
 #    * - ``store``
 #      - which ranks have left the group, and whether one has announced a failure; not which were killed
 #    * - shared memory
-#      - also which processes have ended, because the kernel reports it through a file descriptor of the process; a
-#        PID is not enough, because a new process may get it: :doc:`/communicate/the-other-operations`
+#      - also which processes have ended, because the kernel reports it: :doc:`/communicate/the-other-operations`
 #    * - sockets
 #      - which connections were closed; a host that lost its power sends nothing
 #    * - a library
@@ -178,7 +177,7 @@ launch("timeouts_and_dead_ranks/errors.py", ranks=2)
 #
 # Programs catch errors by type, so a backend should use PyTorch's. In the frame, a failed operation raises
 # ``DistBackendError``, which C++ throws as ``c10::DistBackendError``. Gloo raises a plain ``RuntimeError`` even for a
-# timeout, so a program for several backends catches ``RuntimeError``, the third class in this list:
+# timeout, so a program for several backends catches ``RuntimeError``, from which the error of the frame is derived:
 
 import torch
 import torch.distributed as dist
