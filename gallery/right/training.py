@@ -44,9 +44,9 @@ assert all(equal for *_, equal in results[0]["losses"].values())
 # sphinx_gallery_end_ignore
 
 # %%
-# All losses are equal bit for bit, and so are the parameters, as the worker asserts. This works with two
-# ranks, because the sum of two numbers does not depend on their order, and because the division by two is
-# exact, except for subnormal numbers. With three ranks neither holds; the exercise shows that for the sum.
+# All losses are equal bit for bit, and so are the parameters, as the worker asserts. This works with two ranks,
+# because the sum of two numbers does not depend on their order, and because the division by two is exact, except for
+# subnormal numbers. With three ranks, the order of a sum matters, as the exercise shows.
 #
 # Such a comparison must prove that it compares two backends. It is easy to compare one with itself, because two
 # ``DeviceMesh`` objects are equal even if their groups have different backends:
