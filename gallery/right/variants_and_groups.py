@@ -102,9 +102,10 @@ launch("variants_and_groups/variants.py", ranks=2)
 # ranks. In Python, the arguments ``src`` and ``dst`` are ranks of the world, and PyTorch converts them before it fills
 # in ``opts.rootRank``; ``group_src`` and ``group_dst`` are ranks of the group.
 #
-# In the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. First one and then the other scatters
-# numbers that name sender and receiver by their ranks in the world, such as 102 from rank 1 to rank 2. Then both call
-# ``broadcast`` of the group directly, with 2 as ``rootRank``, which PyTorch does not convert:
+# In the next worker, ranks 1 and 2 of the world are ranks 0 and 1 of a group. First rank 1 of the world scatters,
+# then rank 2. Each number names its sender and its receiver by their ranks in the world, such as 102 from rank 1 to
+# rank 2. Then both ranks call ``broadcast`` of the group directly, with 2 as ``rootRank``, which PyTorch does not
+# convert:
 #
 # .. admonition:: Roots of a group
 #    :collapsible: closed
@@ -120,8 +121,7 @@ launch("variants_and_groups/roots.py", ranks=3)
 #
 # The reader of a log knows only the ranks of the world, which PyTorch calls *global ranks*. So where an error names a
 # rank that failed, is late or has left, the frame adds the global rank if it differs, as in ``rank 0 (global rank
-# 3)``. In the description of a call, such as ``broadcast #1 ... with root 1``, the root is the rank in the group.
-# The frame takes the global ranks from ``global_ranks_in_group`` of ``DistributedBackendOptions``. This list is
+# 3)``. The frame takes the global ranks from ``global_ranks_in_group`` of ``DistributedBackendOptions``. This list is
 # ``[0, 2]`` for a group of ranks 0 and 2, and empty for the world, where both numbers are equal.
 #
 # Groups and splitting
@@ -132,8 +132,7 @@ launch("variants_and_groups/roots.py", ranks=3)
 #
 # A library can often create a sub-group faster from a group that exists, as ``ncclCommSplit`` does. So
 # ``split_group`` calls ``split`` of the backend if ``supportsSplitting`` returns true, and since PyTorch 2.15 it does
-# so on CPUs as well. For accelerators, :doc:`/accelerators/groups-and-meshes` shows who calls ``split``. The next
-# worker splits a group of three:
+# so on CPUs as well. The next worker splits a group of three:
 #
 # .. listing:: gallery/right/variants_and_groups/split.py
 #    :part: split
