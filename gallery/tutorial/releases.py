@@ -322,8 +322,8 @@ for can_split in [True, False] if release >= "2.15" else []:
 # * on the other ranks, ``perform_nocolor_split`` of the backend.
 #
 # Libraries such as NCCL split a communicator by a collective call, which needs all ranks of the parent. So make this
-# call in both functions or in neither. If only ``perform_nocolor_split`` makes it, the other ranks wait forever for the
-# members.
+# call in the create function and in ``perform_nocolor_split``, or in neither. If only ``perform_nocolor_split`` makes
+# it, the ranks outside the new group wait forever for its members.
 #
 # ``c10d::Backend`` has no ``perform_nocolor_split``: Python looks it up by name in the Python class of
 # the backend. Therefore give your backend a class of its own, which pybind11 finds whenever C++ returns
@@ -421,8 +421,8 @@ assert records == (["records_of_rank_0"] if completion_hooks else [])
 #
 # A *window* is memory of one rank that other ranks can read and write while that rank does something
 # else. Since PyTorch 2.14, ``dist._new_window`` calls ``new_window`` of the backend, which all ranks must
-# call in the same order, according to ``Backend.hpp``. Each method of ``Window`` that you do not override
-# throws:
+# call in the same order, according to ``Backend.hpp``. The memory of our window is a tensor, into which its ``put``
+# copies another one. A method of ``Window`` that you do not override throws an error:
 #
 # .. admonition:: The window
 #    :collapsible: closed
@@ -493,7 +493,8 @@ build.cleanup()
 # 3. Each member calls ``reconfigure`` with all handles, and with a ``uuid`` that the group has not had before.
 #
 # If a member passes a list of handles, its new rank is the position of its own handle; if it passes a set, the
-# backends choose the ranks. For that, a backend can change ``rank_`` and ``size_``, which are constants in 2.13.
+# backends choose the ranks. The backend writes its new rank and size to ``rank_`` and ``size_``, which are constants
+# in 2.13.
 #
 # With ``enable_reconfigure=True``, ``init_process_group`` makes a group that is not initialized before the first
 # ``reconfigure``. Because c10d only passes the flag on, the backend must check it before each collective.
@@ -533,10 +534,6 @@ build.cleanup()
 #
 # To check the table, run ``make test-releases``, which repeats these checks and reports what differs.
 #
-# Because c10d's C++ API is not stable, build an extension for each minor release. A package of this site accepts
-# other patches of its minor release, although PyTorch does not promise that they are compatible. With any other minor
-# release, its import raises the error that :doc:`Step 3 <step-3-build-and-install>` shows.
-#
 # Prepare for the next release
 # ----------------------------
 #
@@ -555,12 +552,13 @@ build.cleanup()
 #
 # One proposal would break most backends: the method ``capabilities`` replaces the virtual ``supportsSplitting`` and
 # five methods like it (`pytorch#193023 <https://github.com/pytorch/pytorch/pull/193023>`_). PyTorch 2.15 does not
-# have it. Where a release does, the proposal defines ``C10D_BACKEND_HAS_CAPABILITIES``, so our backend has both forms:
+# have this method. With it, the proposal defines the macro ``C10D_BACKEND_HAS_CAPABILITIES``. So that our backend
+# compiles with and without the method, it has code for both cases:
 #
 # .. listing:: gallery/tutorial/releases/recent_backend.cpp
 #    :part: capabilities
 #
-# To compile both forms, the next program writes our sketch of the proposal into a copy of the installed header:
+# To compile both, the next program writes our sketch of the proposal into a copy of the installed header:
 #
 # .. admonition:: The sketch, which is no file of PyTorch
 #    :collapsible: closed
