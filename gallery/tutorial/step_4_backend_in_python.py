@@ -39,7 +39,8 @@ the top of our class:
 .. listing:: gallery/tutorial/step_4_backend_in_python/backend_in_python.py
    :part: backend
 
-Three operations call ``exchange``. Their names and arguments are those of the C++ methods:
+``allreduce``, ``broadcast`` and ``allgather`` call ``exchange``, and copy what they need of its result. Their names
+and arguments are those of the C++ methods:
 
 .. admonition:: The code
    :collapsible: closed
@@ -179,13 +180,12 @@ if torch.__version__ >= "2.14":
 # sphinx_gallery_end_ignore
 
 # %%
-# The output shows the ``NotImplementedError`` of our ``allreduce``, because an exception of a backend in Python reaches
-# the program with its own type. A method that the class does not override, such as ``reduce``,
-# raises the same error as in C++.
+# Our ``allreduce`` refuses reductions other than the sum. Its ``NotImplementedError`` reaches the program with its
+# own type, as every exception of a backend in Python does. A method that the class does not override, such as
+# ``reduce``, raises the same error as in C++.
 #
-# The line with ``all_gather`` ends with ``False``, the result of ``is_completed``, although ``wait`` has returned.
-# The reason is that the ``Work`` that a program receives is a C++ object around ours, which passes on only ``wait``
-# and ``get_future``. An override of ``is_completed`` in Python has no effect.
+# After ``wait`` has returned, ``is_completed`` still returns ``False``, because the ``Work`` that a program receives
+# is a C++ object around ours, which passes on only ``wait`` and ``get_future``.
 #
 # A Work without a result
 # -----------------------
