@@ -111,15 +111,13 @@ for name in ["raising", "unloadable", "forgetful"] * 2 if torch.__version__ >= "
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch tells four cases apart. The packages ``raising``, ``unloadable`` and ``forgetful`` show the first three,
-# in this order:
+# The packages ``raising``, ``unloadable`` and ``forgetful`` show three cases, in this order:
 #
 # * The function raises an exception, which the program receives unchanged. Use this to say what your
 #   backend lacks, for example a device.
 # * The module or the function cannot be loaded, for example because it was built for another release. The
 #   program receives a ``RuntimeError``, with the reason as its cause.
 # * The function returns without registering the name, which is a ``RuntimeError``, too.
-# * The entry point names an object that is not callable, which is a ``TypeError``.
 #
 # ``init_process_group`` raises the same exceptions. Because the backend is then not registered, the next
 # call tries again.
@@ -161,5 +159,3 @@ temporary.cleanup()
 # We made ``unloadable`` above, but ``nccl4py`` comes from PyTorch 2.15.0 itself, and names a module that does not
 # exist. So loading all entry points can fail even where every backend is installed correctly. Load only the one with
 # the right name, as PyTorch does.
-#
-# Not run here: an entry point that is not callable.
