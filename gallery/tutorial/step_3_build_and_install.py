@@ -64,10 +64,9 @@ the compiled module. It imports ``torch`` first, because the compiled module dep
 # Build and install
 # -----------------
 #
-# So that the current environment stays as it is, this page installs the package into an empty one, which the next
-# listing makes. On your own machine, skip this listing, and activate your environment. A ``.pth`` file of one line
-# makes PyTorch and the build tools available in the empty one. The function ``run`` runs each command that follows
-# a ``$``:
+# On your own machine, activate your environment, and skip the next listing. The listing makes an empty environment
+# for this page, in which a ``.pth`` file of one line makes PyTorch and the build tools available. The function
+# ``run`` runs each command that follows a ``$``:
 
 import shutil
 import subprocess
