@@ -139,8 +139,7 @@ dist.set_debug_level(dist.DebugLevel.OFF)
 launch("step_4_unimplemented_collective/sequence_numbers.py", ranks=1)
 
 # %%
-# The number is 0 before the first collective, and 1 before the second. In this mode,
-# ``init_process_group`` waits for all ranks, because gloo connects them.
+# The number is 0 before the first collective, and 1 before the second.
 #
 # .. note::
 #
