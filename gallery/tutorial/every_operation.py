@@ -521,10 +521,8 @@ for name, fields in backend_methods.fields_of_options(methods):
 #   interpreter lock there. PyTorch releases the lock before ``wait``.
 # * ``isCompleted`` and ``isSuccess`` return at once.
 #
-# Return a ``Work`` from every collective, if need be one that is already complete. If ``opts.asyncOp`` is true,
-# functional collectives crash without a ``Work``, as :doc:`step-4-backend-in-python` shows. If ``opts.asyncOp`` is
-# false, PyTorch accepts a call without a ``Work`` and does not wait. But then the flight recorder never retires its
-# record of the operation, which looks as if it hung.
+# Return a ``Work`` from every collective, if need be one that is already complete. Without a ``Work``, functional
+# collectives crash, as :doc:`step-4-backend-in-python` shows.
 #
 # Not run here: methods that no table of callers lists, FSDP1 and barriers on an accelerator, and an
 # open batch with a second thread.
