@@ -205,8 +205,8 @@ assert fields <= described, fields - described
 #    * - ``process_group``
 #      - the group that will own the backend; since PyTorch 2.14
 #    * - ``split_from``
-#      - the backend of the default group, if the new one can be split from it. Split it only if
-#        ``perform_nocolor_split`` takes part on the other ranks: :doc:`releases`; since PyTorch 2.14
+#      - the backend of the default group, if the new one can be split from it, which :doc:`releases` explains; since
+#        PyTorch 2.14
 #    * - ``enable_reconfigure``
 #      - whether the backend waits for ``reconfigure`` before it connects; since PyTorch 2.14
 #
