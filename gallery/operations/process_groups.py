@@ -172,13 +172,11 @@ launch("process_groups/late_rank.py", ranks=2)
 # backend of their own. The :doc:`tutorial </tutorial/basics>` shows how to write one.
 #
 # Builds of PyTorch differ, so ask yours before you rely on a library: ``dist.is_nccl_available()`` returns whether
-# it has NCCL, and there are such functions for ``gloo``, ``mpi``, ``ucc`` and ``xccl``. The build for CUDA, which pip
-# installs on Linux, has ``nccl``, and a CPU build does not. Neither has ``mpi``, ``ucc`` or ``xccl``.
+# it has NCCL, and there are such functions for ``gloo``, ``mpi``, ``ucc`` and ``xccl``.
 #
 # If you do not name a backend, ``init_process_group`` chooses one for a single device: the one in ``device_id``, or
 # else an accelerator that it finds, or else the CPU. So a group on NVIDIA GPUs has no backend for tensors on the
-# CPU. The next table shows the backend of each device; a package that registers a backend for a new device adds a
-# row:
+# CPU. The next listing prints the default backend of each device:
 
 # sphinx_gallery_start_ignore
 import torch
