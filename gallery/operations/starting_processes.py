@@ -124,8 +124,7 @@ run_program("starting_processes/start_methods.py")
 run_program("starting_processes/spawn_options.py")
 
 # %%
-# ``mp.start_processes`` used forkserver, as the program asked. ``mp.spawn`` always uses spawn, and warns when a program
-# asks for fork.
+# ``mp.start_processes`` used forkserver, as the program asked.
 #
 # The launcher ``torchrun``
 # -------------------------
