@@ -123,11 +123,11 @@ show_table(
 #    of the same param in process 0``, while rank 0 goes on and waits for that rank;
 # 3. for each data type and each 250 MiB, a broadcast of rank 0's parameters and buffers, which the other ranks adopt.
 #
-# A step can make the calls below. A plain model makes the first kind in every step, and the third in its second step:
+# In a step, DDP can make these calls:
 #
 # * In the backward pass, DDP all-reduces the gradients in groups, called *buckets*, to make fewer calls. The order of
-#   the buckets is the same on all ranks. DDP divides each gradient by the number of ranks *before* the all-reduce, and
-#   therefore requests a sum. This model has one bucket; :doc:`gradient-buckets` shows several.
+#   the buckets is the same on all ranks. DDP divides each gradient by the number of ranks *before* the all-reduce,
+#   and therefore requests a sum. This model has one bucket; :doc:`gradient-buckets` shows several.
 # * If the model has buffers, such as the averages of batch normalization, rank 0 broadcasts them before each forward
 #   pass, again for each type and each 250 MiB. Batch normalization needs two calls, because it also counts
 #   batches, in another type. ``forward_sync_buffers=False`` stops these broadcasts.
@@ -196,9 +196,9 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #    data repeats only the collectives of DDP. If your model calls collectives itself, pass
 #    ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# Two more cases can break the order of calls. A DDP model broadcasts its buffers in each forward pass, so if only rank
-# 0 validates, it waits for the other ranks (:doc:`/communicate/debug`): let it call ``model.module``. And if ranks may
-# take different branches in ``forward``, pass ``find_unused_parameters=True``, as :doc:`gradient-buckets` explains.
+# Validation on one rank can break the order of calls, too. A DDP model broadcasts its buffers in each forward pass,
+# so if only rank 0 validates, it waits for the other ranks (:doc:`/communicate/debug`). Let it call ``model.module``
+# instead.
 #
 # The rule behind all cases is the same: all ranks must call the same collectives in the same order. Then the replicas
 # stay equal.
