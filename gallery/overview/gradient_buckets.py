@@ -11,8 +11,8 @@ Gradients averaged without DDP
 ------------------------------
 
 To see what DDP does for you, first average by hand. The program all-reduces each gradient after the backward pass and
-divides it by the world size. Hooks from ``record_gradients`` note when the gradient of each of the four layers is
-ready, and the program keeps these notes, which ``backward`` returns, in ``order``:
+divides it by the world size. So that the order is visible, ``record_gradients``, shown below, notes when the gradient
+of each of the four layers is ready. ``backward`` returns these notes:
 
 .. listing:: gallery/overview/gradient_buckets/gradient_buckets.py
    :part: by-hand
@@ -89,8 +89,7 @@ show_section(output, "unused")
 # your model leaves out the branch on purpose, pass ``find_unused_parameters=True``.
 #
 # With this option, DDP searches the graph in each step and marks the parameters that it does not find as ready. The
-# price is a second all-reduce, which tells all ranks which parameters any rank has used. Parameters that no rank has
-# used keep their gradients as they are.
+# price is a second all-reduce, which tells all ranks which parameters any rank has used.
 #
 # If only *one* rank leaves out the branch, only this rank raises the error, in its next step. The others wait
 # for its all-reduce, and report a timeout or a closed connection, so read the logs of all ranks. With
@@ -175,7 +174,7 @@ show_section(output, "parameters")
 #
 # * ``ddp.register_comm_hook(None, bf16_compress_hook)`` all-reduces in ``bfloat16``, so ``float32`` gradients take
 #   half of the bytes, but are divided and added with eight significant bits. The hook needs a build of PyTorch with
-#   NCCL or XCCL. FSDP2 has ``reduce_dtype`` instead (:doc:`sharded-training`).
+#   NCCL or XCCL.
 # * ``powerSGD_hook`` sends much less, but needs more memory and computation, and loses more precision.
 #
 # .. admonition:: How PowerSGD compresses
