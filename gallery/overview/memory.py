@@ -192,9 +192,4 @@ outputs = launch("memory/together.py", ranks=2)
 # in each step. It helps only if the memory runs out before the first collective of the step. If DDP has already started
 # to reduce its gradients, no rank can skip the step any more, and all ranks must restart (:doc:`elastic`).
 #
-# All ranks must also restart when the memory of the computer itself is used up, because Linux then kills a process with
-# ``SIGKILL``, which no program can catch. ``torchrun`` reports the signal, and ``dmesg``, the log of the kernel, says
-# whether a lack of memory was the reason.
-#
-# Not run here: training on a GPU, the peak of FSDP2, which follows from the order of its calls, and a computer
-# whose memory is used up.
+# Not run here: training on a GPU, and the peak of FSDP2, which follows from the order of its calls.
