@@ -150,7 +150,7 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 # .. diagram:: overview/rpc/parameter-server
 #
 # Because both trainers must work at the same time, the server starts them with asynchronous calls. Each call passes
-# an RRef to the object with the parameters, ``rref``:
+# an RRef to the object with the parameters:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -183,8 +183,8 @@ launch("rpc/model.py", ranks=3, expected_stderr=deprecated)
 #       :part: batching
 #       :no-caption:
 #
-# The method needs the lock because the calls run in different threads. Both calls of a batch get the same
-# future, so one ``set_result`` answers both.
+# The calls run in different threads, so a lock protects the collected gradients. Both calls of a batch get the same
+# future, so one result answers both.
 #
 # Servers of parameters are not the only use of RPC. It also suits *reinforcement learning*, in which an *agent* learns
 # from rewards which action is good. *Observers* on other ranks simulate the situations and ask the agent for each
