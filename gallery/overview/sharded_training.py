@@ -105,6 +105,10 @@ show_section(tables, "FSDP2")
 # afterwards. It can collect one layer at a time only because the program applies ``fully_shard`` to each layer. Applied
 # only to the model, ``fully_shard`` would collect all parameters at the same time.
 #
+# If the whole model does not fit into one device, create it on the ``meta`` device, where it takes no memory. Then
+# call ``fully_shard``, and let ``to_empty`` allocate the shards. Their values are uninitialized, so initialize them
+# or load a checkpoint before training.
+#
 # The trained parameters must be those of one process that trains on the joined batches of both ranks. To compare them,
 # ``full_tensor`` collects the shards of a parameter:
 #
@@ -137,10 +141,8 @@ show_section(tables, "calls")
 #   forward pass of this layer, another one for its backward pass, and then a reduce-scatter of its gradients. The
 #   all-reduce of DDP transfers as much as a reduce-scatter and one all-gather together. With its second all-gather,
 #   FSDP2 therefore transfers about 1.5 times as much as DDP.
-# * The row ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole
-#   from the forward pass to the backward pass, which saves the second all-gather and needs more memory. For the
-#   root module, on which ``fully_shard`` is called last, this is the default, so parameters outside the layers
-#   are gathered once in each step.
+# * The row ``kept`` is FSDP2 with ``reshard_after_forward=False``. It keeps the parameters whole from the forward
+#   pass to the backward pass, which saves the second all-gather and needs more memory.
 # * The last row, ``no sync``, is the forward and backward pass of FSDP2 after
 #   ``model.set_requires_gradient_sync(False)``, with which a program accumulates the gradients of several parts of a
 #   batch. It saves the reduce-scatters, but each rank then holds whole gradients instead of shards. Call the method
@@ -193,11 +195,8 @@ show_section(tables, "types")
 # * Use DDP as long as the model, its gradients and its optimizer state fit into each device.
 # * Use ``ZeroRedundancyOptimizer`` when only the optimizer state is too large, because the rest of a DDP
 #   program stays the same. PyTorch still marks the class as experimental.
-# * Use FSDP2 when the parameters and gradients are too large as well. Create a very large model on the
-#   ``meta`` device, where it takes no memory, then call ``fully_shard``, and let ``to_empty`` allocate
-#   the shards. Their values are then uninitialized, so initialize them or load a checkpoint before
-#   training.
+# * Use FSDP2 when the parameters and gradients are too large as well.
 # * On several nodes, *hybrid sharding* (HSDP) shards within a node and keeps all shards on every node, so that
 #   only gradients travel between the nodes. :doc:`several-nodes` shows which ranks then call what.
 #
-# Not run here: GPUs, several nodes, ranks that differ in their layers or steps, and parameters outside the layers.
+# Not run here: GPUs, several nodes, and ranks that differ in their layers or steps.
