@@ -168,9 +168,8 @@ for row in put_on_a_clock([more, more]):
 #
 # After tensor parallelism has cut the parameters, ``fully_shard`` shards them along the data parallel dimension.
 #
-# A pipeline takes its ranks from a third dimension: ``get_group`` of the mesh returns the process group of a dimension,
-# which you pass to ``PipelineStage`` as ``group``. For GPUs, create the mesh for ``"cuda"``, and pass the GPU of the
-# rank as ``device``.
+# A pipeline takes its ranks from a third dimension: ``get_group`` of the mesh returns the process group of a
+# dimension, which you pass to ``PipelineStage`` as ``group``.
 #
 # So the two ways to cut a model ask different things of a backend. Tensor parallelism needs a fast all-reduce, twice
 # for each block. A pipeline needs point-to-point messages between neighbours, and pays with the bubble.
