@@ -69,8 +69,6 @@ from launcher import run_program
 run_program("device/module.py")
 
 # %%
-# PyTorch has found the device, its module, and the functions for autocast. A backward pass also needs an early import.
-#
 # Loading before the first backward pass
 # --------------------------------------
 #
@@ -141,9 +139,9 @@ run_program("device/memory.py")
 # Pinned memory and random numbers: the hooks
 # -------------------------------------------
 #
-# The hooks serve programs more than the backend. They are the methods of ``PrivateUse1HooksInterface``, through which
-# PyTorch asks a device for three more things: pinned memory of the host, from which a stream can copy; a storage that
-# changes its size, because FSDP frees parameters by making their storage empty; and a generator of random numbers:
+# The hooks are the methods of ``PrivateUse1HooksInterface``, through which PyTorch asks a device for three more
+# things: pinned memory of the host, from which a stream can copy; a storage that changes its size, because FSDP frees
+# parameters by making their storage empty; and a generator of random numbers:
 #
 # .. admonition:: The hooks
 #    :collapsible: closed
@@ -234,9 +232,9 @@ run_program("device/kernels.py")
 #       :part: serve
 #
 # A fork copies the memory of the process, but only the thread that calls it. The threads that serve streams are
-# missing in the child, so its streams would stand still forever. The driver starts threads only with the first launch,
-# so a fork before that is harmless. In the next program, ``in_a_fork`` runs a function in a child, which prints the
-# result or the error:
+# missing in the child, so its streams would stand still forever. The driver starts threads only with the first
+# launch, so a fork before that is harmless. The next program forks before its first use of the device and after it.
+# Each child calls ``torch.ones`` and prints the result or the error:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -247,9 +245,9 @@ run_program("device/kernels.py")
 run_program("device/forks.py")
 
 # %%
-# The host checks arguments before the launch, because an error in the stream is raised far from its cause.
-# If a kernel fails all the same, the next call that makes the host wait raises the error, and so does every
-# such call after it:
+# The host checks arguments before the launch, because an error in the stream is raised far from its cause. If a
+# kernel fails all the same, every later call that makes the host wait raises the error. The next program names a
+# device that does not exist. Then it launches a ``torch.add`` that fails, and calls ``synchronize`` twice:
 #
 # .. admonition:: The code
 #    :collapsible: closed
@@ -260,8 +258,8 @@ run_program("device/forks.py")
 run_program("device/errors.py")
 
 # %%
-# The last two lines are one error of ``torch.add``, which had returned before: each ``synchronize`` raises it. So the
-# tasks that your backend launches must catch their exceptions.
+# Both calls of ``synchronize`` raise the error of ``torch.add``, which had returned before. So the tasks that your
+# backend launches must catch their exceptions.
 #
 # With the guard, the allocator and a copy in the stream, the device has all that a communication backend relies on.
 # :doc:`five-steps` builds one on it.
