@@ -45,8 +45,6 @@ launched so far. It uses these names:
 
    * - name
      - what it is
-   * - ``CallList``
-     - the calls of this launch, with their arguments and tensors
    * - ``kind``
      - the operation; it is missing if the program has combined several calls
    * - ``prepare``
@@ -55,8 +53,6 @@ launched so far. It uses these names:
      - returns the stream of the call's *lane*: the collectives of a group have one lane, and messages have others
    * - ``describe``
      - gives the work its title, its timeout and its results
-   * - ``wait_for_program``
-     - makes the stream wait for an event in the caller's stream
    * - ``lanes_.order``
      - makes a collective wait for the last one of the group, and a message for the last one of its lane
 
@@ -191,10 +187,10 @@ launch("five_steps/coalescing.py", ranks=2)
 # Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task: as
 # separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock.
 #
-# In the last line, the maximum of 1 and 2 became their sum, without an error. This mistake is in PyTorch's Python,
-# and not in the backend. If ``dist._coalescing_manager`` collects only calls of ``all_reduce``, it passes them to
-# the backend as one call of ``allreduce_coalesced``, with the ``ReduceOp`` of the first. It does the same with
-# ``reduce_scatter_single``. So coalesce only calls with the same ``ReduceOp``.
+# In the last line, the maximum of 1 and 2 became their sum, without an error. This bug is in PyTorch's Python code,
+# and not in the backend. If ``dist._coalescing_manager`` collects only calls of ``all_reduce``, it passes them to the
+# backend as one call of ``allreduce_coalesced``, with the ``ReduceOp`` of the first. So coalesce only calls with the
+# same ``ReduceOp``.
 #
 # A backend that coalesces must therefore override ``allreduce_coalesced`` and its relatives, too, which
 # :doc:`/tutorial/every-operation` lists.
