@@ -91,9 +91,8 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # steps, so rank 0 has 1 / 2, and rank 1 has 2 / 2.
 #
 # No rank raises an error, and each takes a step in a plausible direction: it trains alone, with half of its own
-# gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication
-# held by a gate or a slow kernel. Leave DDP's option ``lazy_bucket_allocation`` off in this test: with it, DDP also
-# waits for the work, so the gradient is right although the future is not.
+# gradient. A loss curve may look healthy, so compare the weights of all ranks in a test, with the communication held
+# by a gate or a slow kernel.
 #
 # DDP's communication hooks depend even more on the devices, because they do part of their work in callbacks. The hook
 # that compresses to 16 bits, for example, returns ``fut.then(decompress)``. Without the devices, it could decompress
@@ -107,9 +106,6 @@ launch("futures/devices_in_ddp.py", ranks=2)
 # :doc:`order-and-abort` shows, and a program that waits only for the future learns of it at its next call. Because a
 # program may make no further call, the backend needs a watchdog, a thread that warns and ends the group by itself.
 #
-# A future also orders nothing if its value has no tensor, because ``markCompleted`` then records no event. That is so
-# for the barrier of ``simccl``, after which a program must use ``wait`` of the work.
-#
 # So complete a future during the call, with its devices and under the stream of the communication. Then DDP reads the
 # right gradients, although by default it never waits for a work.
 #
@@ -119,4 +115,4 @@ launch("futures/devices_in_ddp.py", ranks=2)
 #    - how a program that waits only for futures learns of a late error;
 #    - which test compares the weights of all ranks after DDP, with the communication held.
 #
-# Not run here: a communication hook without devices. The worker with ``lazy_bucket_allocation`` was run by hand.
+# Not run here: a communication hook without devices.
