@@ -14,8 +14,8 @@ The default group and its backends
 
 By default, the groups of a mesh have the backends of the default group, so choose these backends first. A group can
 have a backend for each type of device, and PyTorch chooses the one for the tensor's device. In the next worker, the
-default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only. This part of it prints the
-first three lines of the output; the box below the output explains the lines from ``ProcessGroupGloo`` to ``sums``:
+default group has gloo for the CPU beside ``simccl``, and a second group has ``simccl`` only. This part of it prints
+the first three lines of the output:
 
 .. listing:: gallery/accelerators/groups_and_meshes/two_devices.py
    :part: backends
@@ -31,6 +31,8 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # The third line comes from the second group: without a backend for the CPU, a group refuses tensors of the CPU. So a
 # program that also communicates on the host should name both backends. Collectives on Python objects then take the
 # CPU's backend, and need no copy to the device.
+#
+# Then gloo refuses a tensor of ``sim``, and a rank uses two devices, as the box explains.
 #
 # .. admonition:: Gloo in place of a library, and two devices on one rank
 #    :collapsible: closed
@@ -103,11 +105,11 @@ launch("groups_and_meshes/mesh.py", ranks=4)
 # does not: it has the ``split`` of the frame, which :doc:`/right/variants-and-groups` shows, and which starts a new
 # group.
 #
-# A program with ``device_id`` may also call ``new_group`` itself. NCCL then splits the default group, and a split needs
-# all ranks of the parent, also those outside of the new group. So if the new group has the backend of the default
-# group, PyTorch calls the Python method ``perform_nocolor_split`` of that backend on the ranks outside. ``Backend.hpp``
-# does not declare this method, but your class needs it if ``supportsSplitting`` returns true. If your create function
-# does not split the parent, the method must do nothing: :doc:`/tutorial/releases`.
+# A program with ``device_id`` may also call ``new_group`` itself, for example for ranks 0 and 1 of four, with the
+# same backend. NCCL then splits the default group, so all four ranks must take part. On ranks 2 and 3, PyTorch calls
+# the Python method ``perform_nocolor_split`` of the backend. ``Backend.hpp`` does not declare this method, but your
+# class needs it if ``supportsSplitting`` returns true. If your create function does not split the parent, the method
+# must do nothing: :doc:`/tutorial/releases`.
 #
 # .. admonition:: ``connect`` with a prefix
 #    :collapsible: closed
