@@ -170,6 +170,9 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 
 # %%
+# Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
+# raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
+#
 # In the order of these errors, each feature needs this:
 #
 # - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.
@@ -178,9 +181,6 @@ launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 # - Symmetric memory gives the ranks access to each other's memory, and PyTorch wants an allocator for it,
 #   registered in C++ for the type of device.
 # - ``shrink_group`` needs a backend that overrides ``supportsShrinking`` and ``shrink``.
-#
-# Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
-# raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
 #
 # So let the programs of your users decide what you implement first, and let the rest fail with an error. After each
 # feature that you add, compare the losses with those of the CPU, because a wrong future or a missing average raises
