@@ -62,12 +62,8 @@ assert outputs[0] == outputs[1]
 #      - what the stream and the watchdog know of the call: its events ``begin`` and ``end``, title, timeout and error
 #    * - ``launch->waiting``
 #      - the program's stream that waits for the call, so that the group knows when it can reuse the call's stream
-#    * - ``stash``
-#      - the tensors of the call: :doc:`memory-lifetime`
 #    * - ``blocks_host``
 #      - true for a barrier, a receive from any rank, and with the option ``blocking_wait``
-#    * - ``exception``
-#      - the error of the call, or null
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/work.hpp
 #    :part: wait
