@@ -233,8 +233,8 @@ run_program("device/kernels.py")
 #
 # A fork copies the memory of the process, but only the thread that calls it. The threads that serve streams are
 # missing in the child, so its streams would stand still forever. The driver starts threads only with the first
-# launch, so a fork before that is harmless. The next program forks before its first use of the device and after it.
-# Each child calls ``torch.ones`` and prints the result or the error:
+# launch, so a fork before that is harmless. In the next program, ``in_a_fork`` forks before the first use of the
+# device and after it. Each child calls ``torch.ones`` and prints the result or the error:
 #
 # .. admonition:: The code
 #    :collapsible: closed

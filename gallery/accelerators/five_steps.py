@@ -45,6 +45,8 @@ launched so far. It uses these names:
 
    * - name
      - what it is
+   * - ``CallList``
+     - the calls of this launch, with their arguments and tensors
    * - ``kind``
      - the operation; it is missing if the program has combined several calls
    * - ``prepare``
@@ -187,8 +189,8 @@ launch("five_steps/coalescing.py", ranks=2)
 # Coalesced, the three calls are one task. A batch runs in one stream, so its messages must also be one task: as
 # separate tasks, the receive of each rank would hold up its send, and the ranks would deadlock.
 #
-# In the last line, the maximum of 1 and 2 became their sum, without an error. This bug is in PyTorch's Python code,
-# and not in the backend. If ``dist._coalescing_manager`` collects only calls of ``all_reduce``, it passes them to the
+# In the last line, the maximum of 1 and 2 became their sum, without an error. PyTorch documents this limit of its
+# Python code: if ``dist._coalescing_manager`` collects only calls of ``all_reduce``, it passes them to the
 # backend as one call of ``allreduce_coalesced``, with the ``ReduceOp`` of the first. So coalesce only calls with the
 # same ``ReduceOp``.
 #

@@ -32,7 +32,7 @@ print("rank 1 prints the same:", of_rank_1 == output)
 # program that also communicates on the host should name both backends. Collectives on Python objects then take the
 # CPU's backend, and need no copy to the device.
 #
-# Then gloo refuses a tensor of ``sim``, and a rank uses two devices, as the box explains.
+# The other lines show that gloo refuses a tensor of ``sim``, and that a rank uses two devices. The box explains them.
 #
 # .. admonition:: Gloo in place of a library, and two devices on one rank
 #    :collapsible: closed

@@ -53,7 +53,7 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # %%
 # After the first ``wait``, the program's stream waits for the first all-reduce. The second all-reduce waits for the
 # program's stream, because its input may come from there. So a rank begins its second all-reduce only when its first
-# has ended. The first cannot end, because the other rank calls the same all-reduce second, and waits in the same way.
+# has ended. The first cannot end, because it is the second call of the other rank, which waits for its own first one.
 # The backend cannot know whether the program needs this order. Only the program can prevent the deadlock: all ranks
 # call in one order, or they wait later.
 #
@@ -63,8 +63,8 @@ launch("order_and_abort/order.py", ranks=2, expected_stderr=stderr)
 # In both cases, a host that calls ``synchronize`` could stand still forever, and a host that does not wait would
 # never learn of the deadlock. So the watchdog of each group checks the calls every 50 ms. The clock of a call starts
 # when the watchdog sees that the call has begun, so a call that is queued behind slow ones is not late. Each check
-# calls ``look``. There ``launches_`` holds the calls to watch, and ``failure_`` is empty as long as the group takes
-# calls:
+# calls ``look``. There ``launches_`` holds the calls to watch, and ``async_error`` returns the error of the library,
+# or an empty text:
 #
 # .. listing:: extension/frame/c10d_frame/include/streams/watchdog.hpp
 #    :start-at: std::string look() {

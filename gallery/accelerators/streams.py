@@ -37,6 +37,8 @@ these names:
      - the module of the simulated device, as ``torch.cuda`` is that of CUDA
    * - ``Gate``
      - a gate: after ``hold``, the current stream runs no later task until ``open``
+   * - ``query``
+     - of a stream: whether all its tasks have ended
    * - ``synchronize``
      - of an event, a stream or the whole device: makes the host wait for it
    * - ``settle``

@@ -285,8 +285,8 @@ launch("to_hardware/first_checks.py", ranks=2)
 
 # %%
 # Every line says ``right``, so each check has seen the late numbers. A check with another result prints ``WRONG``
-# instead. By hand, the program was also run with each of five rules of this part broken, such as the wait for the
-# input, and failed each time.
+# instead. By hand, the program was also run with five rules of this part broken, one at a time, such as the wait
+# for the input, and failed each time.
 #
 # Without gates, a check finds a bug only if the stream is late enough. Measure how long ``late_numbers``
 # takes on your device. If the host needs longer to launch the rest of a check, let ``late_numbers`` add more often.

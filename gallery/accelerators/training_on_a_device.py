@@ -170,10 +170,11 @@ assert results[1]["ddp"][0] == results[1]["fsdp2"][0] != results[1]["ddp_with_au
 launch("training_on_a_device/limits.py", ranks=2, timeout=110)
 
 # %%
-# Without a code generator, a ``KeyError`` comes out of the compiler. To tell users what to do instead, ``torch.sim``
-# raises an error in its function ``_inductor_backend_init``, which the compiler calls first since PyTorch 2.15.
+# In PyTorch 2.14, the first error is only a ``KeyError`` of the compiler. To tell users what to do instead,
+# ``torch.sim`` raises an error in its function ``_inductor_backend_init``, which the compiler calls first since
+# PyTorch 2.15.
 #
-# In the order of these errors, each feature needs this:
+# In the order of the output, each feature needs this:
 #
 # - For generated kernels, write a backend of inductor, or let users take ``aot_eager``.
 # - ``SyncBatchNorm`` has operators without kernels for the CPU, so a fallback finds nothing there. A device

@@ -167,7 +167,7 @@ assert all(int(row[-1].split("–")[-1].split()[0]) < 20 for row in recorded.ins
 #
 # Before you measure on machines of your own, exclude what has spoilt measurements here:
 #
-# - *Queues that overflow*: after a loss, TCP halves its rate, so one algorithm seems to have two speeds. The queues
+# - *Queues that overflow*: after a loss, TCP lowers its rate, so one algorithm seems to have two speeds. The queues
 #   here hold the packets of 10 seconds, so that none is lost.
 # - *Slow start after a pause*: each timed call begins slowly, unless ``tcp_slow_start_after_idle`` is 0, as here.
 # - *Processors that are busy*, with other work or with several ranks: small messages then wait for a processor. So

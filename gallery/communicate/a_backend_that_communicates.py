@@ -83,8 +83,8 @@ for ranks in (2, 4):
 # One decision for each file
 # --------------------------
 #
-# If you write a transport, you must make the same decisions as ``shm``. The table names the files that contain each
-# decision. Files in the first column belong to the *frame*, the code in ``extension/frame`` that serves every
+# A transport of your own must answer the same questions as ``shm``. The table names the files that contain each
+# answer. Files in the first column belong to the *frame*, the code in ``extension/frame`` that serves every
 # transport (:doc:`/right/smallest-backend`). Files in the second column, in ``shm_collectives/src``, depend on shared
 # memory:
 #

@@ -31,6 +31,8 @@ the others would have to wait for that part. So the function ``pipeline`` writes
      - two functions of the collective, for one part: they fill this rank's slot, and use the slots of others
    * - ``posted_early``
      - whether the thread of the caller has already posted the first part
+   * - ``parts``, ``part``
+     - the number of parts of a tensor, and one part of some bytes
 
 .. listing:: extension/shm_collectives/src/collectives.hpp
    :start-at: Steps pipeline(

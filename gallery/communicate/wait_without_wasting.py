@@ -63,6 +63,8 @@ output = run_program("wait_without_wasting/ways_to_wait.py")
 #      - what it is
 #    * - ``idle``
 #      - how many looks in a row found nothing, and since when
+#    * - ``relax``
+#      - tells the processor that the thread is spinning
 #    * - ``Bell::Sleep``
 #      - a sleep from which other ranks can wake this one, described below
 #    * - ``limit``

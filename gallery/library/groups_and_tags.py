@@ -30,6 +30,8 @@ the name of the group. The listing has these names:
      - picks ``members`` out of all processes, in this order, without a message to another rank
    * - ``MPI_ERRORS_RETURN``
      - lets MPI return errors, which by default end the process
+   * - ``check``
+     - throws an exception with MPI's text if a function has returned an error
 
 .. listing:: extension/mpi_collectives/src/world.hpp
    :start-at: MPI_Group all =

@@ -28,6 +28,8 @@ found before data moves, the ranks exchange *heads*. Then MPI runs the collectiv
      - the heads of one collective: ``mine`` for the other ranks, ``all`` from them
    * - ``most``
      - the bytes of the longest piece; in an ``all_to_all``, of the piece for the rank that gets the head
+   * - ``meet``
+     - exchanges the heads, and throws an exception if their notes differ
    * - ``combines_in_steps``
      - whether a reduction may combine two ranks at a time, and round each time
 
@@ -172,7 +174,7 @@ run_program("requests_and_works/aliased.py")
 launch("requests_and_works/own_slice.py", ranks=2)
 
 # %%
-# Both ranks have both shards, and have exchanged the rows of 1000 and 10000.
+# Both ranks have both shards, and have exchanged the rows that begin with 1000 and 10000.
 #
 # Bug: memory given back too early
 # --------------------------------

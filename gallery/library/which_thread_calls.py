@@ -75,6 +75,8 @@ run_program("which_thread_calls/call_that_hangs.py")
 #    * - a look
 #      - one test of all that is open; ``rest`` of the transport gets it as ``look()``, which returns whether
 #        something has advanced
+#    * - ``Idle``
+#      - how many looks in a row have found nothing, and since when
 #    * - ``Bell``
 #      - lets threads sleep until another one rings; ``rings`` counts, so that a sleeper misses no ring
 #

@@ -196,7 +196,7 @@ outputs = launch("data_parallel/uneven_inputs.py", ranks=2)
 #    data repeats only the collectives of DDP. If your model calls collectives itself, pass
 #    ``throw_on_early_termination=True``. Then all ranks raise an error as soon as one has no more data.
 #
-# Validation on one rank can break the order of calls, too. A DDP model broadcasts its buffers in each forward pass,
+# Validation on one rank can break the order of calls, too. A DDP model broadcasts its buffers in forward passes,
 # so if only rank 0 validates, it waits for the other ranks (:doc:`/communicate/debug`). Let it call ``model.module``
 # instead.
 #

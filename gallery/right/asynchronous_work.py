@@ -237,7 +237,7 @@ launch("asynchronous_work/early_future.py", ranks=2)
 # %%
 # With the early future, the callback reads only the numbers of rank 0. There is no error, and a test without
 # callbacks passes. The fix is an order: first the backend writes the data, then it ends the operation, then it runs
-# the callbacks. If a tensor is not contiguous, its data is written only when the result has been copied into it.
+# the callbacks. If a tensor is not contiguous, its data counts as written only when the result has been copied into it.
 #
 # Lifetime of works and tensors
 # -----------------------------

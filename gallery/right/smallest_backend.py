@@ -261,10 +261,9 @@ launch("smallest_backend/first_results.py", ranks=4, nodes=2)
 # Rank 0 has ``[3, 9]`` from rank 3, which the other ``torchrun`` started, so the ranks of both commands are in one
 # group.
 #
-# The transport lacks only three methods for errors: :doc:`timeouts-and-dead-ranks` adds them, and shows the errors
-# that the first paragraph promises. With them, the transport fails no check of :doc:`/communicate/test-your-backend`.
-# To replace its methods by your own, begin with the project of :doc:`/tutorial/next-steps`, which contains this
-# transport.
+# The transport also has three methods for errors: :doc:`timeouts-and-dead-ranks` shows them, and the errors that the
+# first paragraph of this page promises. It fails no check of :doc:`/communicate/test-your-backend`. To replace its
+# methods by your own, begin with the project of :doc:`/tutorial/next-steps`, which derives from it.
 #
 # Exercise
 # --------
