@@ -189,10 +189,10 @@ cards: browser ## draw the pictures of link previews again (docs/_root/card-*.pn
 	$(call SET_UP,render)
 	@$(VENV_PYTHON) -m tools.cards
 
-# Some systems set NAME or DEVICE in every shell. Only those of the command line count.
-new-backend: ## begin a backend of your own (NAME=acme; for an accelerator, DEVICE=privateuse1)
+# Some systems set NAME or KIND in every shell. Only those of the command line count.
+new-backend: ## begin a backend of your own (NAME=acme; KIND=messages or KIND=accelerator)
 	$(call SET_UP,render)
-	@$(VENV_PYTHON) -m tools.new_backend "$(if $(findstring command,$(origin NAME)),$(NAME))" "$(FOLDER)" "$(if $(findstring command,$(origin DEVICE)),$(DEVICE))"
+	@$(VENV_PYTHON) -m tools.new_backend "$(if $(findstring command,$(origin NAME)),$(NAME))" "$(FOLDER)" "$(if $(findstring command,$(origin KIND)),$(KIND))"
 
 browser doctest:
 	@sh tools/system_packages.sh $@

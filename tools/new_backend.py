@@ -1,9 +1,9 @@
 """Write a project with a backend of the reader's own, which has all operations from the start.
 
-usage: python -m tools.new_backend NAME [FOLDER [DEVICE]]
+usage: python -m tools.new_backend NAME [FOLDER [KIND]]
 
-Without FOLDER, the project is NAME-collectives, beside this repository. DEVICE is cpu, or
-privateuse1 for an accelerator.
+Without FOLDER, the project is NAME-collectives, beside this repository. KIND is what you have: a
+transport of CPU tensors, which is the default, a library that has messages only, or an accelerator.
 """
 
 import keyword
@@ -47,13 +47,11 @@ def check_name(name: str) -> None:
         raise BuildError(f"NAME={name}: there is a backend of this name: choose another one")
 
 
-def check_device(device: str) -> None:
-    """Raise BuildError unless there is a project for the device."""
-    if device not in KINDS:
-        raise BuildError(
-            f"DEVICE={device}: there is a project for DEVICE=cpu, and one for "
-            "DEVICE=privateuse1, which is for every accelerator, also one that PyTorch knows"
-        )
+def check_kind(kind: str) -> None:
+    """Raise BuildError unless there is such a project."""
+    if kind not in KINDS:
+        *others, last = (f"KIND={x}" for x in KINDS)
+        raise BuildError(f"KIND={kind}: there are projects for {', '.join(others)} and {last}")
 
 
 def check_folder(folder: Path) -> None:
@@ -89,11 +87,11 @@ def next_commands(files: dict[str, bytes]) -> list[str]:
     return block.partition("```")[0].splitlines()
 
 
-def new_backend(name: str, folder: str = "", device: str = "") -> None:
+def new_backend(name: str, folder: str = "", kind: str = "") -> None:
     """Write the project; print what to run in it. Raises BuildError if nothing was written."""
     check_name(name)
-    check_device(device := device or "cpu")
-    files = project_files(name, device)
+    check_kind(kind := kind or "transport")
+    files = project_files(name, kind)
     path = Path(folder or ROOT.parent / distribution(name))
     try:
         path = path.expanduser().resolve()

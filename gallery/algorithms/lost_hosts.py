@@ -23,7 +23,7 @@ a rank follows two rules:
 .. admonition:: ``lost``, which asks the store once more
    :collapsible: closed
 
-   .. listing:: extension/tcp_collectives/src/tcp_transport.hpp
+   .. listing:: extension/frame/c10d_frame/include/frame/connections.hpp
       :start-at: // Before a rank closes
       :end-before: void announce
 

@@ -12,35 +12,40 @@ rank receives, and each connection needs a thread. The page shows how ``tcp`` av
 What your library must provide
 ------------------------------
 
-The algorithms of this part send and receive through a class ``Messages``, so your library needs a class derived from
-it. Write these five functions:
+The algorithms of this part send and receive through a class ``Messages``, which has five functions. Write them for
+your library:
 
 .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
    :part: interface
 
 A ``Transfer`` is one message to another rank, or from it, with its bytes and its channel. Your code sets ``ended``
-when the bytes have moved. The class ``MessageTransport`` of the frame then runs every collective, and messages with
-tags. A class that you derive from it adds eight short functions about waiting and about failures:
+when the bytes have moved. Derive your class from ``Connections``, a class of the frame that is derived from
+``Messages`` and adds five functions about waiting and about failures. Override those that your library can answer:
+
+.. listing:: extension/frame/c10d_frame/include/frame/connections.hpp
+   :part: connections
+
+The frame makes everything else of these ten functions: its class ``ConnectionTransport`` runs every collective and
+messages with tags, lets threads sleep, and learns through the store which ranks are alive. In ``tcp``, the class
+``Sockets`` overrides nine of them:
 
 .. list-table::
    :header-rows: 1
 
    * - function
      - in ``tcp``
-   * - ``can_block``
-     - false: no call waits for another rank, so a thread that waits for a result moves the data itself
+   * - ``begin``, ``forget``
+     - put a transfer into the queue of its connection, and take it out again
    * - ``progress``
      - asks the kernel once which sockets are ready, and moves what can move
-   * - ``rest``, ``wake``
-     - sleep until a socket is ready, and end this sleep
-   * - ``failure``, ``lost``, ``announce``, ``leave``
-     - why the group cannot go on: :doc:`lost-hosts`
+   * - ``file``
+     - one descriptor for all sockets, on which threads sleep
+   * - ``lost``, ``close``
+     - why a connection is broken, and the end of all connections: :doc:`lost-hosts`
 
-.. admonition:: The eight functions of ``tcp``
-   :collapsible: closed
-
-   .. listing:: extension/tcp_collectives/src/tcp_transport.hpp
-      :part: answers
+To begin with your own library, write :doc:`a project of your own </tutorial/next-steps>` with
+``make new-backend NAME=acme KIND=messages``. Its messages go through the store, so it works before you have replaced
+the first function.
 
 Programs use ``tcp`` like any other backend. In the next worker, an all-reduce adds up the numbers of the ranks, and
 then each rank sends the sum plus its own number to the next rank:
@@ -182,8 +187,8 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
 #       :part: file-bell
 #
-# If your library has a descriptor that can be polled, pass it to ``rest`` in place of the epoll. If it must also be
-# called just before each sleep, as UCX must with ``ucp_worker_arm``, pass that call as the argument ``arm``:
+# If your library has a descriptor that can be polled, return it from ``file`` in place of the epoll. If it must also be
+# called just before each sleep, as UCX must with ``ucp_worker_arm``, make that call in ``arm``:
 #
 # .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
 #    :collapsible: closed

@@ -9,8 +9,8 @@ namespace acme_collectives {
 // another, and run the checks after each. What a method must do:
 // https://SITE/right/smallest-backend.html
 //
-// If your library has messages between two ranks, and no collectives, derive from
-// frame::MessageTransport instead: https://SITE/algorithms/sockets.html
+// If your library has messages between two ranks, and no collectives, begin with the project
+// for messages instead: https://SITE/tutorial/next-steps.html
 class AcmeTransport final : public store_collectives::StoreTransport {
  public:
   // Called in each rank when all ranks of the group are there. Connect them here: publish

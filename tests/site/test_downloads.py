@@ -240,35 +240,35 @@ def test_a_script_that_lacks_its_helper_says_where_it_is(tmp_path, language):
 # -- The project that readers begin with -----------------------------------------
 
 
-def project(language, device):
-    name = KINDS[device].download
+def project(language, kind):
+    name = KINDS[kind].download
     with zipfile.ZipFile(SITE / language.url / "_downloads" / f"{name}.zip") as archive:
         return {x.removeprefix(f"{name}/"): archive.read(x) for x in archive.namelist()}
 
 
-@pytest.mark.parametrize("device", KINDS)
-def test_the_project_is_the_one_of_make_new_backend(language, device):
-    wanted = project_files("acme", device)
-    found = project(language, device)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_project_is_the_one_of_make_new_backend(language, kind):
+    wanted = project_files("acme", kind)
+    found = project(language, kind)
     assert found.keys() == wanted.keys()
     if language == SOURCE_LANGUAGE:
         assert found == wanted
     for name in found.keys() - {"README.md"}:
         texts = found[name], wanted[name]
-        kind = language_of(PurePosixPath(name).suffix)
-        if kind != "none" and not name.startswith(COPIED):
-            texts = (code_without_comments(text.decode(), kind) for text in texts)
+        code = language_of(PurePosixPath(name).suffix)
+        if code != "none" and not name.startswith(COPIED):
+            texts = (code_without_comments(text.decode(), code) for text in texts)
         text, original = texts
         assert text == original, name
 
 
-@pytest.mark.parametrize("device", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda x: x.url)
-def test_the_project_has_no_text_in_english(translation, device):
+def test_the_project_has_no_text_in_english(translation, kind):
     if not translation.complete:
         return
     texts = []
-    for name, content in project(translation, device).items():
+    for name, content in project(translation, kind).items():
         if name.startswith(COPIED):
             continue
         text = content.decode()

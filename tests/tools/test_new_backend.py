@@ -41,24 +41,31 @@ def own_texts(files):
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def device(request):
+def kind(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def files(device):
-    return project_files("my_net", device)
+def files(kind):
+    return project_files("my_net", kind)
 
 
-def test_every_name_is_the_readers(device, files):
+OWN = {  # what the reader replaces, and the class in it
+    "transport": ("src/my_net_transport.hpp", "class MyNetTransport final : public"),
+    "messages": ("src/my_net_messages.hpp", "class MyNetMessages final : public"),
+    "accelerator": ("src/registration.cpp", "struct OptionsMyNet final : "),
+}
+
+
+def test_every_name_is_the_readers(kind, files):
     own = own_texts(files)
     assert not [path for path, text in own.items() if re.search("acme|dummy", path + text, re.I)]
-    if device == "cpu":
-        assert "class MyNetTransport final : public" in own["src/my_net_transport.hpp"]
-    else:
-        assert "struct OptionsMyNet final : " in own["src/registration.cpp"]
+    path, text = OWN[kind]
+    assert text in own[path]
+    sources = {x for x in files if x.startswith("src/")}
+    assert sources == {path, "src/registration.cpp"}
+    if kind == "accelerator":
         assert {"cuda/library.hpp", "sim/library.hpp"} <= files.keys()
-        assert not [path for path in files if "transport" in path]
     assert '\nname = "my-net-collectives"\n' in own["pyproject.toml"]
     assert '\nmy_net = "my_net_collectives:register"\n' in own["pyproject.toml"]
     assert {"src/registration.cpp", "my_net_collectives/__init__.py"} <= files.keys()
@@ -67,7 +74,7 @@ def test_every_name_is_the_readers(device, files):
 
 def test_a_project_for_an_accelerator_breaks_no_rule():
     """What this site only demonstrates stays here."""
-    files = project_files("my_net", "privateuse1")
+    files = project_files("my_net", "accelerator")
     texts = [text.decode() for path, text in files.items() if path.startswith("sim/")]
     texts += [path.read_text() for path in HEADERS.rglob("*.hpp")]
     assert len(texts) > 20 and not [x for x in texts if re.search("broken|simccl|keeps\\(", x)]
@@ -128,10 +135,10 @@ def test_nccl_is_the_one_that_pip_has_installed(monkeypatch):
     assert str(STARTER_ACCELERATOR / "cuda") in extension.include_dirs
 
 
-def test_it_is_written_whole_and_alike_each_time(tmp_path, device, files):
+def test_it_is_written_whole_and_alike_each_time(tmp_path, kind, files):
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "new" / "folder", tmp_path / "empty"):
-        done = new_backend("my_net", folder, device)
+        done = new_backend("my_net", folder, kind)
         assert done.returncode == 0, done.stderr
         assert files_in(folder) == files
         assert shlex.split(done.stdout.splitlines()[2]) == ["cd", str(folder)]
@@ -139,8 +146,8 @@ def test_it_is_written_whole_and_alike_each_time(tmp_path, device, files):
 
 
 @pytest.mark.parametrize("name", ["a", LONG])
-def test_ruff_accepts_it(tmp_path, name, device):
-    assert new_backend(name, tmp_path / "new", device).returncode == 0
+def test_ruff_accepts_it(tmp_path, name, kind):
+    assert new_backend(name, tmp_path / "new", kind).returncode == 0
     for check in (["check"], ["format", "--check"]):
         command = [sys.executable, "-m", "ruff", *check, "--no-cache"]
         done = subprocess.run(command, cwd=tmp_path / "new", capture_output=True, text=True)
@@ -185,9 +192,9 @@ def test_a_name_that_is_refused(tmp_path, name, text):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("device", ["cuda", "CPU", "privateuse1 "])
-def test_a_device_that_is_refused(tmp_path, device):
-    refused("there is a project for DEVICE=cpu, and one for", "acme", tmp_path / "new", device)
+@pytest.mark.parametrize("kind", ["cuda", "Messages", "messages "])
+def test_a_kind_that_is_refused(tmp_path, kind):
+    refused(f"KIND={kind}: there are projects for KIND=", "acme", tmp_path / "new", kind)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -225,11 +232,11 @@ def test_a_folder_that_is_refused(tmp_path):
 
 def test_only_a_name_of_the_command_line_counts():
     command = ["make", "--dry-run", "--no-print-directory", "new-backend"]
-    environment = {**os.environ, "NAME": "of_this_machine", "DEVICE": "too", "MAKEFLAGS": ""}
+    environment = {**os.environ, "NAME": "of_this_machine", "KIND": "too", "MAKEFLAGS": ""}
     for variables, expected in (
         ([], '"" "" ""'),
         (["NAME=acme", "FOLDER=../x"], '"acme" "../x" ""'),
-        (["NAME=acme", "DEVICE=privateuse1"], '"acme" "" "privateuse1"'),
+        (["NAME=acme", "KIND=messages"], '"acme" "" "messages"'),
     ):
         done = subprocess.run(
             [*command, *variables], cwd=ROOT, env=environment, capture_output=True
@@ -237,17 +244,18 @@ def test_only_a_name_of_the_command_line_counts():
         assert done.stdout.decode().endswith(f"tools.new_backend {expected}\n")
 
 
-CHECKS = {  # tests/conformance runs all checks of the same transport and library
-    "cpu": ["lifecycle.names", "lifecycle.entry_point", "features.ddp_trains"],
-    "privateuse1": ["lifecycle.names", "streams.late_input", "features.ddp_trains"],
+CHECKS = {  # tests/conformance runs all checks of the others' transport and library
+    "transport": ["lifecycle.names", "lifecycle.entry_point", "features.ddp_trains"],
+    "messages": ["lifecycle.", "values.", "messages.", "failure.", "features."],  # only here
+    "accelerator": ["lifecycle.names", "streams.late_input", "features.ddp_trains"],
 }
 CUDA = "build_ext --build-temp build/cuda --build-lib build/cuda"
 
 
 @pytest.mark.slow
-def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path, device):
+def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path, kind):
     """In an environment with our PyTorch; without a package index."""
-    done = new_backend("my_net", tmp_path / "project", device)
+    done = new_backend("my_net", tmp_path / "project", kind)
     commands = [line.strip() for line in done.stdout.splitlines() if line.startswith("    ")]
     assert len(commands) == 4, done.stdout
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
@@ -258,15 +266,15 @@ def test_the_printed_commands_work_and_a_wrong_claim_fails(tmp_path, device):
     output = shell(tmp_path, f"{go}\n{tools}\n{install}", timeout=600)
     assert "-Wall -Wextra" in output and ": warning:" not in output  # of the compiler
     claims = tmp_path / "project" / "claims.txt"
-    chosen = CHECKS[device]
+    chosen = CHECKS[kind]
     lines = claims.read_text().splitlines(keepends=True)
-    some = "".join(x for x in lines if x.partition(":")[0] in chosen)
+    some = "".join(x for x in lines if x.startswith(tuple(chosen)))
     claims.write_text(some)
     test += f" -k '{' or '.join(chosen)}'"
     assert " 0 of " in shell(tmp_path, f"{go}\n{test}")
     claims.write_text(some.replace("names: 2", "names: 3"))
     assert "names: 3 cases claimed, 2 right" in shell(tmp_path, f"{go}\n{test}", status=1)
-    if device != "cpu" and torch.version.cuda:
+    if kind == "accelerator" and torch.version.cuda:
         compile_and_link_nccl(tmp_path, go)
 
 

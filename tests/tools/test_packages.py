@@ -17,7 +17,7 @@ from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 
 from tools.compile.extensions import EXTENSIONS
-from tools.pages.new_project import STARTER, STARTER_ACCELERATOR
+from tools.pages.new_project import STARTER, STARTER_ACCELERATOR, STARTER_MESSAGES
 from tools.pages.packages import RELEASED, wheel
 from tools.project.paths import FRAME, HEADERS, ROOT, SUITE
 from tools.state.digests import files_below
@@ -75,7 +75,9 @@ def test_all_that_include_the_frame_require_it():
     assert extra["c10d-conformance"].specifier.contains(c10d_conformance.__version__)
 
 
-@pytest.mark.parametrize("folder", [STARTER, STARTER_ACCELERATOR], ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder", [STARTER, STARTER_MESSAGES, STARTER_ACCELERATOR], ids=lambda folder: folder.name
+)
 @pytest.mark.parametrize("offset", [-10000, -1, 10000], ids=["much older", "older", "next major"])
 def test_another_version_of_the_headers_ends_with_one_message(tmp_path, folder, offset):
     major = 10000 * int(c10d_frame.__version__.partition(".")[0])

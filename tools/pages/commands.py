@@ -25,7 +25,8 @@ TIMEOUT = 300  # seconds; it takes about 10
 # Besides tools/ and sphinxext/, on which every record depends.
 NEEDED = ["Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml", "requirements"]
 # What new projects consist of.
-NEEDED += ["starter", "starter_accelerator", "conformance", "docs/_templates/project-readme.html"]
+NEEDED += ["starter", "starter_accelerator", "starter_messages", "conformance"]
+NEEDED += ["docs/_templates/project-readme.html", "docs/_templates/messages-readme.html"]
 NEEDED += ["docs/_templates/accelerator-readme.html", "docs/_templates/readme-upkeep.html"]
 NEEDED += ["extension/frame"]
 NEEDED += ["extension/stream_collectives/src"]
@@ -97,7 +98,13 @@ COMMANDS = [
         is_quick=True,
     ),
     Command(
-        "make new-backend NAME=acme DEVICE=privateuse1",
+        "make new-backend NAME=acme KIND=messages",
+        "../acme-collectives/src/acme_messages.hpp",
+        "class AcmeMessages final",
+        is_quick=True,
+    ),
+    Command(
+        "make new-backend NAME=acme KIND=accelerator",
         "../acme-collectives/src/registration.cpp",
         "struct OptionsAcme final : streams::",
         is_quick=True,

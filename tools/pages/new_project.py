@@ -1,9 +1,10 @@
-"""The files of projects with a backend of the reader's own, for the CPU or for an accelerator.
+"""The files of projects with a backend of the reader's own.
 
-starter/ is the project for the CPU with the name acme, and begins as ``store`` does. A template
-makes README.md in each language. The frame and the suite are wheels, which pip installs and
-upgrades. starter_accelerator/ has what is different for an accelerator, whose project begins as
-``simccl`` does and has copies of what an author replaces: the device and the library.
+starter/ is the project for a transport of CPU tensors with the name acme, and begins as ``store``
+does. A template makes README.md in each language. The frame and the suite are wheels, which pip
+installs and upgrades. starter_messages/ has what is different for a library that has messages and
+no collectives. starter_accelerator/ has what is different for an accelerator, whose project begins
+as ``simccl`` does and has copies of what an author replaces: the device and the library.
 ``make new-backend`` renames a project, and readers can download it.
 """
 
@@ -21,6 +22,7 @@ from ..project.published import PUBLISHED
 from . import packages
 
 STARTER = ROOT / "starter"
+STARTER_MESSAGES = ROOT / "starter_messages"
 STARTER_ACCELERATOR = ROOT / "starter_accelerator"
 REPLACED = {
     "sim": ROOT / "extension" / "stream_collectives" / "src" / "sim",
@@ -33,7 +35,7 @@ NAMES = re.compile(f"acme-collectives|acme|Acme|{SITE}")
 
 @dataclass(frozen=True)
 class Kind:
-    """A project for one type of device, with the name acme."""
+    """A project to begin with, with the name acme."""
 
     download: str  # the name of the zip file
     readme: str  # the template
@@ -60,10 +62,10 @@ class Kind:
         return files | packages.wheels(*packages.RELEASED)
 
 
-KINDS = {
-    "cpu": Kind("acme-collectives", "project-readme.html", (STARTER,), {}),
-    # PyTorch's name for the devices that it does not know.
-    "privateuse1": Kind(
+KINDS = {  # by what an author has
+    "transport": Kind("acme-collectives", "project-readme.html", (STARTER,), {}),
+    "messages": Kind("acme-messages", "messages-readme.html", (STARTER, STARTER_MESSAGES), {}),
+    "accelerator": Kind(
         "acme-accelerator",
         "accelerator-readme.html",
         (STARTER, STARTER_ACCELERATOR),
@@ -77,9 +79,9 @@ def distribution(name: str) -> str:
     return f"{name.replace('_', '-')}-collectives"
 
 
-def project_files(name: str, device: str = "cpu") -> dict[str, bytes]:
+def project_files(name: str, of: str = "transport") -> dict[str, bytes]:
     """Return the contents of each file of the project that has the name, by path."""
-    kind = KINDS[device]
+    kind = KINDS[of]
     names = {
         "acme-collectives": distribution(name),
         "acme": name,

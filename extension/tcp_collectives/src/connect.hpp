@@ -32,7 +32,7 @@ struct Hello {
 static_assert(std::has_unique_object_representations_v<Hello>);
 
 // The sockets of a rank, by other rank and channel.
-using Connections = std::vector<std::vector<Descriptor>>;
+using SocketsByRank = std::vector<std::vector<Descriptor>>;
 
 // Connects the ranks of a group. Each listens, and tells the others in the store where, and
 // the token that its callers must know. It calls those before it, and waits for those after.
@@ -47,8 +47,8 @@ class Meeting {
     for (auto& half : token_) half = uint64_t(random()) << 32 | random();
   }
 
-  Connections connections() {
-    Connections all(place_.size);
+  SocketsByRank connections() {
+    SocketsByRank all(place_.size);
     for (auto& of_rank : all) of_rank.resize(frame::kChannels);
     frame::Keys::Names keys;
     for (int rank = 0; rank < place_.size; ++rank)
@@ -125,7 +125,7 @@ class Meeting {
   };
 
   // Strangers may call, and say anything or nothing: they hold up nobody.
-  void wait_for_calls(Connections& all) {
+  void wait_for_calls(SocketsByRank& all) {
     std::list<Caller> callers;
     size_t missing = (place_.size - 1 - place_.rank) * size_t(frame::kChannels);
     while (missing > 0) {
@@ -163,7 +163,7 @@ class Meeting {
   }
 
   // [stranger]
-  bool is_taken(Connections& all, Caller& caller) const {
+  bool is_taken(SocketsByRank& all, Caller& caller) const {
     const auto [token, rank, channel] = caller.hello;
     const bool knows = token[0] == token_[0] && token[1] == token_[1];
     if (!knows || rank <= place_.rank || rank >= place_.size || channel < 0 ||

@@ -1,6 +1,6 @@
 #include "frame/registration.hpp"
 
-#include "tcp_transport.hpp"
+#include "sockets.hpp"
 
 namespace tcp_collectives {
 
@@ -17,8 +17,9 @@ struct OptionsTcp final : frame::OptionsOf<OptionsTcp> {
   frame::milliseconds heartbeat{10000};
 
   std::unique_ptr<frame::Transport> connect(frame::Place place) const override {
-    return std::make_unique<TcpTransport>(
-        std::move(place), interface, algorithms, heartbeat);
+    const frame::Choice choice(algorithms);
+    return std::make_unique<frame::ConnectionTransport>(place,
+        std::make_shared<Sockets>(place, interface, algorithms), choice, heartbeat);
   }
 };
 

@@ -5,6 +5,8 @@
 #include <sys/epoll.h>
 #include <sys/uio.h>
 
+#include "frame/connections.hpp"
+
 #include "connect.hpp"
 
 namespace tcp_collectives {
@@ -13,7 +15,7 @@ using frame::Transfer, frame::Way;
 
 // Messages over sockets, one for each other rank and channel. A message is its size and its
 // bytes. It stays with the kernel, and then with its sender, until a receive has begun.
-class Sockets final : public frame::Messages {
+class Sockets final : public frame::Connections {
  public:
   Sockets(const Place& place, const std::string& interface,
       const std::string& algorithms = "")
@@ -36,7 +38,7 @@ class Sockets final : public frame::Messages {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(hosts_.size()); }
   int host(int rank) const override { return hosts_[rank]; }
-  int file() const { return epoll_.number(); } // can be read when progress() has work
+  int file() const override { return epoll_.number(); }
 
   // [begin]
   void begin(Transfer& transfer) override {
@@ -60,7 +62,7 @@ class Sockets final : public frame::Messages {
 
   // [progress]
   // Moves all that the kernel lets move.
-  void progress() {
+  void progress() override {
     epoll_event events[64];
     const int count = epoll_wait(epoll_.number(), events, std::size(events), 0);
     for (int i = 0; i < count; ++i) {
@@ -73,7 +75,7 @@ class Sockets final : public frame::Messages {
   // [/progress]
 
   // The end of all connections. The rest may still be in use: others sleep on the epoll.
-  void close() {
+  void close() override {
     for (auto& to_rank : lines_) {
       for (Line& line : to_rank) {
         line.socket = Descriptor();
@@ -83,7 +85,7 @@ class Sockets final : public frame::Messages {
   }
 
   // Why a rank is lost, if one of its connections is broken.
-  std::optional<std::string> lost(int rank) {
+  std::optional<std::string> lost(int rank) override {
     for (Line& line : lines_[rank]) {
       if (line.broken.empty() && is_unanswered(line.socket))
         line.broken = std::strerror(ETIMEDOUT);

@@ -1,0 +1,97 @@
+#pragma once
+
+#include "file_bell.hpp"
+#include "message_transport.hpp"
+#include "watch.hpp"
+
+namespace frame {
+
+// Messages over connections of a group's own: those of a library, or sockets. What is not
+// pure has a default, which is right for a library that needs no such call.
+class Connections : public Messages {
+ public:
+  // [connections]
+  // Moves what can move, and sets `ended` of each transfer that ends. Called before steps
+  // ask for the end of transfers.
+  virtual void progress() {}
+
+  // A descriptor that can be read when progress() has work. With one, no call may wait for
+  // another rank, and threads sleep until it can be read. Without one, a thread of the
+  // frame makes all calls, with naps of up to 20 ms.
+  virtual int file() const { return -1; }
+  // Called just before each sleep on file(); returns whether the thread may sleep.
+  virtual bool arm() { return true; }
+
+  // Why a rank cannot be reached, if that is known.
+  virtual std::optional<std::string> lost(int /* rank */) { return std::nullopt; }
+  // The last call. Others may still sleep on file(), so the destructor closes that.
+  virtual void close() {}
+  // [/connections]
+};
+
+// The transport of a group that has connections. A Watch says which ranks live, and tells
+// the others why this one cannot go on.
+class ConnectionTransport final : public MessageTransport {
+ public:
+  // A rank of another host that is not heard of for the time of the heartbeat is dead.
+  ConnectionTransport(const Place& place, std::shared_ptr<Connections> connections,
+      const Choice& choice, milliseconds heartbeat)
+      : MessageTransport(place, connections, choice),
+        connections_(std::move(connections)),
+        file_bell_(connections_->file() < 0 ? nullptr : std::make_shared<FileBell>()),
+        watch_(place, heartbeat, file_bell_ ? file_bell_ : bell()) {}
+
+  // The others may have failed long ago, and have sent before what this call needed.
+  Steps exchange(const Note& note, Pieces shown, int from, Blobs& received) override {
+    co_await MessageTransport::exchange(note, shown, from, received);
+    co_await watch_.confirm();
+  }
+  Steps collective(const Operation& op) override {
+    co_await MessageTransport::collective(op);
+    co_await watch_.confirm();
+  }
+
+  bool can_block() const override { return !file_bell_; }
+  void progress() override { connections_->progress(); }
+
+  // [answers]
+  std::optional<std::string> failure() override { return watch_.failure(); }
+  // Before a rank closes its connections it says why, so the store is asked once more.
+  std::optional<std::string> lost(const std::vector<int>& missing) override {
+    if (const auto reason = watch_.lost(missing)) return reason;
+    const auto now = Clock::now();
+    for (const int rank : missing) {
+      const auto reason = connections_->lost(rank);
+      if (!reason) continue;
+      if (!lost_since_) lost_since_ = now;
+      if (now - *lost_since_ > watch_.counts_for() && watch_.is_up_to_date())
+        return reason;
+    }
+    return std::nullopt;
+  }
+  void announce(const std::string& reason) override { watch_.announce(reason); }
+  bool has_told() override { return watch_.has_told(); }
+
+  Steps leave(bool orderly) override {
+    watch_.leave(orderly);
+    Until left([this] { return watch_.has_left(); });
+    co_await left;
+    connections_->close(); // now: a program may keep a Work, and with it the transport
+  }
+  // [/answers]
+
+  bool rest(const Idle& idle, Clock::time_point limit, const Look& look) override {
+    if (!file_bell_) return Transport::rest(idle, limit, look);
+    return file_bell_->rest(
+        connections_->file(), limit, look, [this] { return connections_->arm(); });
+  }
+  void wake() override { file_bell_ ? file_bell_->ring() : Transport::wake(); }
+
+ private:
+  const std::shared_ptr<Connections> connections_;
+  const std::shared_ptr<FileBell> file_bell_; // null if there is no file
+  Watch watch_;
+  std::optional<Clock::time_point> lost_since_; // when a connection was found broken
+};
+
+} // namespace frame
