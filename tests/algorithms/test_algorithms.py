@@ -203,6 +203,7 @@ def test_the_choice_for_many_ranks(table):
         ("collectives", ""),
         ("messages", ""),
         ("kept", "waits; waits; "),
+        ("missing", "1 2 3 "),
         (
             "other kinds",
             "the ranks do not agree: rank 0 runs all_reduce of 40 bytes of uint32 with SUM with "

@@ -297,6 +297,18 @@ std::string disagreements() {
   return all;
 }
 
+// The ranks that an exchange of rank 0 waits for, when no other one has called: each once,
+// although a send to it and a receive from it wait.
+std::string missing() {
+  Group group(4);
+  auto calls = calls_of(Kind::barrier, 4, 0, 0);
+  Steps steps = group[0].Transport::collective(calls[0].op);
+  steps.advance();
+  std::string all;
+  for (const int rank : steps.missing()) all += to_string(rank) + " ";
+  return all;
+}
+
 // A send that has come before its receive, whose size is another one: begin() itself says
 // so, when it has the transfer already.
 class Early final : public Messages {
@@ -348,6 +360,7 @@ std::string run(const std::string& name) {
   if (name == "pieces") return differ(all_to_all, 10, all_to_all, 11);
   if (name == "messages of other sizes") return differ(send, 10, receive, 11);
   if (name == "disagreements") return disagreements();
+  if (name == "missing") return missing();
   if (name == "an early message of another size") return early();
   if (name == "chosen") {
     const auto coarse = Dtype::float8_e5m2, wide = Dtype::float32;

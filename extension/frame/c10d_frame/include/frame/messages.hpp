@@ -2,6 +2,7 @@
 
 #include <list>
 #include <memory>
+#include <set>
 
 #include "transport.hpp"
 
@@ -167,11 +168,11 @@ class Transfers final : public Awaited {
     return all_.empty();
   }
   std::vector<int> missing() const override {
-    std::vector<int> ranks;
+    std::set<int> ranks; // once, though a send to it and a receive may both wait
     for (const Transfer& each : all_) {
-      if (!each.ended) ranks.push_back(each.other);
+      if (!each.ended) ranks.insert(each.other);
     }
-    return ranks;
+    return {ranks.begin(), ranks.end()};
   }
 
  private:
