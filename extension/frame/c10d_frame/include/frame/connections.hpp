@@ -91,7 +91,7 @@ class ConnectionTransport final : public MessageTransport {
   const std::shared_ptr<Connections> connections_;
   const std::shared_ptr<FileBell> file_bell_; // null if there is no file
   Watch watch_;
-  std::optional<Clock::time_point> lost_since_; // when a connection was found broken
+  std::optional<Clock::time_point> lost_since_; // when a rank was first reported lost
 };
 
 } // namespace frame
