@@ -217,8 +217,8 @@ except RuntimeError as error:
 #    ``choice_`` picks the algorithm. ``Noted`` sends a description of the operation before the first message to each
 #    rank, and the receiver compares it with its own, so no algorithm compares anything.
 #
-# ``ConnectionTransport``, the transport of ``tcp``, the backend of :doc:`sockets`, is derived from this class, and
-# passes the conformance suite with these algorithms.
+# The backend ``tcp`` of :doc:`sockets` uses ``ConnectionTransport``, which is derived from this class, and passes the
+# conformance suite with these algorithms.
 #
 # Exercise
 # --------

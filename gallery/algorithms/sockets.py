@@ -18,16 +18,20 @@ your library:
 .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
    :part: interface
 
-A ``Transfer`` is one message to another rank, or from it, with its bytes and its channel. Your code sets ``ended``
-when the bytes have moved. Derive your class from ``Connections``, a class of the frame that is derived from
-``Messages`` and adds five functions about waiting and about failures. Override those that your library can answer:
+A ``Transfer`` is one message to another rank, or from it, with its bytes and its channel. There are three channels.
+On each of them, the messages from one rank to another arrive in order, and no channel waits for another one. Your code
+sets ``ended`` when the bytes may be used again: a send may end before its message has arrived.
+
+Derive your class from ``Connections``, which adds five functions to ``Messages``, for waiting and for failures. Each
+has a default, so override only those that your library needs:
 
 .. listing:: extension/frame/c10d_frame/include/frame/connections.hpp
    :part: connections
 
-The frame makes everything else of these ten functions: its class ``ConnectionTransport`` runs every collective and
-messages with tags, lets threads sleep, and learns through the store which ranks are alive. In ``tcp``, the class
-``Sockets`` overrides nine of them:
+The frame needs no more than these ten functions. Its class ``ConnectionTransport`` builds every collective and messages
+with tags from them, and lets threads sleep. It asks the kernel which ranks of this host are alive, and the store about
+those of other hosts. In ``tcp``, the class ``Sockets`` overrides all but ``arm``. The table leaves out ``rank``,
+``size`` and ``host``, which return what the constructor knows:
 
 .. list-table::
    :header-rows: 1
@@ -39,13 +43,13 @@ messages with tags, lets threads sleep, and learns through the store which ranks
    * - ``progress``
      - asks the kernel once which sockets are ready, and moves what can move
    * - ``file``
-     - one descriptor for all sockets, on which threads sleep
+     - returns one descriptor for all sockets, on which threads sleep
    * - ``lost``, ``close``
-     - why a connection is broken, and the end of all connections: :doc:`lost-hosts`
+     - say why a connection is broken, and close all of them: :doc:`lost-hosts`
 
-To begin with your own library, write :doc:`a project of your own </tutorial/next-steps>` with
-``make new-backend NAME=acme KIND=messages``. Its messages go through the store, so it works before you have replaced
-the first function.
+To use your own library, create :doc:`a project </tutorial/next-steps>` with
+``make new-backend NAME=acme KIND=messages``. At first its messages go through the store, so it works before you replace
+anything.
 
 Programs use ``tcp`` like any other backend. In the next worker, an all-reduce adds up the numbers of the ranks, and
 then each rank sends the sum plus its own number to the next rank:
@@ -187,8 +191,10 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
 #       :part: file-bell
 #
-# If your library has a descriptor that can be polled, return it from ``file`` in place of the epoll. If it must also be
-# called just before each sleep, as UCX must with ``ucp_worker_arm``, make that call in ``arm``:
+# If your library has a descriptor that can be polled, return it from ``file`` in place of the epoll. Some libraries must
+# also be called just before each sleep, as UCX with ``ucp_worker_arm``. Make that call in ``arm``, and return false if
+# the library has new work. Another thread may be in ``progress`` at that time, so the library must allow this, or you
+# need a lock. The box names the calls:
 #
 # .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
 #    :collapsible: closed
@@ -209,7 +215,9 @@ launch("sockets/connections.py", ranks=4)
 #         - that of a completion channel
 #         - ``ibv_req_notify_cq``, then look once more
 #
-# A library without a descriptor needs a thread that polls, as :doc:`/library/which-thread-calls` shows.
+# Without a descriptor, leave ``file`` out: a thread of the frame then polls, but it naps between its calls. To be
+# faster, let a thread of your own poll, as :doc:`/library/which-thread-calls` shows, and return from ``file`` an eventfd
+# that it signals.
 #
 # Flow control
 # ------------

@@ -14,7 +14,7 @@ namespace acme_collectives {
 class AcmeTransport final : public store_collectives::StoreTransport {
  public:
   // Called in each rank when all ranks of the group are there. Connect them here: publish
-  // an address with keys().set_text, and read those of the others with place.await, which
+  // an address with keys().publish, and read those of the others with place.await, which
   // throws at the deadline.
   explicit AcmeTransport(const frame::Place& place)
       : StoreTransport(place, /*can_block=*/true) {}

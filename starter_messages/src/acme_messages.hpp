@@ -9,15 +9,15 @@ namespace acme_collectives {
 
 using frame::Keys, frame::Transfer, frame::Way;
 
-// Moves messages between the ranks of a group, of which the frame makes all operations.
-// They go through the c10d store, so the backend is complete from the beginning. Replace
-// what the functions below do by calls of your library. What each must do:
+// Moves messages between the ranks of a group. The frame builds all operations from them.
+// They go through the c10d store, so the backend is complete from the beginning. Let
+// begin(), forget() and progress() call your library instead. What each must do:
 // https://SITE/algorithms/sockets.html
 class AcmeMessages final : public frame::Connections {
  public:
-  // Called in each rank when all ranks of the group are there. Connect them here: publish
+  // Runs on each rank once all ranks of the group have arrived. Connect them here: publish
   // an address with place.keys->publish, and read those of the others with place.await,
-  // which throws at the deadline.
+  // which throws at the deadline, or if another rank has failed.
   explicit AcmeMessages(const frame::Place& place) : place_(place) {}
 
   int rank() const override { return place_.rank; }
@@ -36,21 +36,22 @@ class AcmeMessages final : public frame::Connections {
     tell(transfer, " " + std::to_string(transfer.bytes.size()));
   }
 
-  // Your library cancels the send or receive here, and lets go of its bytes.
+  // Your library cancels the send or receive here. After the return, it must not touch
+  // the bytes.
   void forget(Transfer& transfer) override {
     Line& line = lines_[{transfer.other, transfer.channel}];
     std::erase(transfer.way == Way::send ? line.sends : line.receives, &transfer);
   }
 
-  // Your library says here which sends and receives have ended. Through the store, one
-  // request reads what all other ranks have told this one since the last request.
+  // Your library says here which sends and receives have ended. Through the store, all
+  // other ranks add lines to one list, so one request is enough if there is nothing new.
   void progress() override {
     for (const auto& [from, text] : keys().take_lines(mail(rank()), size())) {
       frame::Words words(mail(rank()), text, "what other ranks have sent");
       Line& line = lines_[{from, words.number<int>()}];
       if (words.more()) {
         line.arrived.push_back(words.number<size_t>());
-      } else if (!line.sends.empty()) { // they are received in their order
+      } else if (!line.sends.empty()) { // the oldest: messages arrive in order
         line.sends.front()->ended = true;
         line.sends.pop_front();
       }
@@ -63,8 +64,8 @@ class AcmeMessages final : public frame::Connections {
   // Your library disconnects here.
   void close() override { keys().erase(mail(rank())); }
 
-  // When no function uses the store any longer, override file() if your library has a
-  // descriptor that can be polled, and lost() if it says which ranks it has lost.
+  // When no function uses the store any longer, override file() and arm() if your library
+  // has a descriptor that can be polled, and lost() if it reports lost ranks.
 
  private:
   // All messages to and from a rank on one channel.
@@ -90,8 +91,8 @@ class AcmeMessages final : public frame::Connections {
     transfer.ended = true;
   }
 
-  // Tells the other rank that there is a message for it, with this size, or, without a size,
-  // that its message has been received.
+  // With a size, announces a message to the other rank. Without one, confirms that its
+  // message has been received.
   void tell(const Transfer& transfer, const std::string& size) {
     keys().add_line(
         mail(transfer.other), {rank(), std::to_string(transfer.channel) + size});
@@ -107,7 +108,8 @@ class AcmeMessages final : public frame::Connections {
     return message + "/" + std::to_string(piece);
   }
 
-  static constexpr size_t kPiece = 4 << 20; // a value of the store has at most 8 MiB
+  static constexpr size_t kPiece = 4
+      << 20; // below 8 MiB, the limit for a value of the store
 
   const frame::Place place_;
   std::map<std::pair<int, int>, Line> lines_; // by rank and channel

@@ -17,7 +17,8 @@ struct OptionsAcme final : frame::OptionsOf<OptionsAcme> {
   explicit OptionsAcme(frame::milliseconds timeout = kBackendDefaultTimeout)
       : OptionsOf("acme", timeout) {}
 
-  // Algorithms by name, such as "all_reduce=ring"; the frame chooses the others.
+  // Algorithms by name, such as "all_reduce=ring", the same on all ranks. The frame
+  // chooses the rest.
   std::string algorithms;
   // A rank on another host counts as dead if it is not heard from for this time.
   frame::milliseconds heartbeat{10000};

@@ -1,5 +1,9 @@
-// How a group starts, and how its ranks know of each other: Rendezvous and Watch.
+// How a group starts, and how its ranks know of each other: Rendezvous, Watch, and the
+// connections that end with it.
 
+#include <unistd.h>
+
+#include "frame/connections.hpp"
 #include "rank.hpp"
 
 using namespace test;
@@ -768,5 +772,68 @@ TEST_SUITE("watch") {
     CHECK(ranks[0].lost({1}) ==
         "rank 1 has died (process " + std::to_string(child) + ")");
     waitpid(child, nullptr, 0);
+  }
+}
+
+namespace {
+
+// Connections over which nothing ever comes. It writes down what it is asked.
+class SilentConnections final : public frame::Connections {
+ public:
+  SilentConnections() { REQUIRE(pipe(files_) == 0); }
+  ~SilentConnections() {
+    for (const int each : files_) ::close(each);
+  }
+  int rank() const override { return 1; }
+  int size() const override { return 2; }
+  int host(int) const override { return 0; }
+  void begin(frame::Transfer&) override { calls += "begin "; }
+  void forget(frame::Transfer&) override { calls += "forget "; }
+  int file() const override { return files_[0]; }
+  bool arm() override {
+    calls += "arm ";
+    return false;
+  }
+  void close() override { calls += "close "; }
+
+  std::string calls;
+
+ private:
+  int files_[2];
+};
+
+} // namespace
+
+TEST_SUITE("connections") {
+  TEST_CASE("connections are closed after the last transfer, and asked nothing more") {
+    const auto keys = std::make_shared<FakeKeys>(std::make_shared<FakeKeys::Shared>());
+    const frame::Member self{getpid(), "", 0};
+    const frame::Place place{
+        1, 2, {"fake", "g", {}}, keys, Clock::now() + 10s, {self, self}};
+    const auto silent = std::make_shared<SilentConnections>();
+    {
+      frame::ConnectionTransport transport(place, silent, frame::Choice(""), 2s);
+      CHECK(!transport.can_block());
+      frame::Operation receive;
+      receive.note.kind = frame::Kind::receive;
+      receive.note.root = frame::kAnySource;
+      const frame::Bytes nothing;
+      receive.out = {&nothing, 1};
+      frame::Steps steps = transport.receive(receive);
+      steps.advance();
+      steps = frame::Steps(); // the head of rank 0 may still come
+      const auto rest = [&] { transport.rest({}, Clock::now(), [] { return false; }); };
+      rest();
+      CHECK(silent->calls == "begin arm ");
+      steps = transport.leave(/*orderly=*/true);
+      steps.advance();
+      let_pass(1s);
+      steps.advance();
+      CHECK(steps.done());
+      rest();
+      CHECK(silent->calls == "begin arm forget close ");
+    }
+    CHECK(silent->calls == "begin arm forget close ");
+    let_pass(5s);
   }
 }

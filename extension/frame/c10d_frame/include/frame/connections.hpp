@@ -6,8 +6,8 @@
 
 namespace frame {
 
-// Messages over connections of a group's own: those of a library, or sockets. What is not
-// pure has a default, which is right for a library that needs no such call.
+// The messages of a group, over a library or sockets. A function with a default needs no
+// override if the library has no such call.
 class Connections : public Messages {
  public:
   // [connections]
@@ -15,25 +15,29 @@ class Connections : public Messages {
   // ask for the end of transfers.
   virtual void progress() {}
 
-  // A descriptor that can be read when progress() has work. With one, no call may wait for
-  // another rank, and threads sleep until it can be read. Without one, a thread of the
-  // frame makes all calls, with naps of up to 20 ms.
+  // A descriptor that can be read when progress() has work, always the same one. With it,
+  // no function may wait for another rank or for the store, and threads sleep until it can
+  // be read. Without it, a thread of the frame makes all calls, and naps between them.
   virtual int file() const { return -1; }
-  // Called just before each sleep on file(); returns whether the thread may sleep.
+  // Called just before each sleep on file(); returns false if progress() has work. Another
+  // thread may be in begin(), forget() or progress(), so a library needs a lock here,
+  // unless its threads may call it side by side.
   virtual bool arm() { return true; }
 
-  // Why a rank cannot be reached, if that is known.
+  // Why a rank cannot be reached, if the library knows. Asked for each rank that an
+  // operation waits for, but not for a receive from any rank.
   virtual std::optional<std::string> lost(int /* rank */) { return std::nullopt; }
-  // The last call. Others may still sleep on file(), so the destructor closes that.
+  // The last call, if the group can leave within two seconds. Other threads may still
+  // sleep on file(), so the destructor closes that.
   virtual void close() {}
   // [/connections]
 };
 
-// The transport of a group that has connections. A Watch says which ranks live, and tells
-// the others why this one cannot go on.
+// The transport of a group that has connections. A Watch knows which ranks are alive, and
+// tells the others why this one cannot go on.
 class ConnectionTransport final : public MessageTransport {
  public:
-  // A rank of another host that is not heard of for the time of the heartbeat is dead.
+  // A rank on another host counts as dead if it is not heard from for this time.
   ConnectionTransport(const Place& place, std::shared_ptr<Connections> connections,
       const Choice& choice, milliseconds heartbeat)
       : MessageTransport(place, connections, choice),
@@ -41,7 +45,7 @@ class ConnectionTransport final : public MessageTransport {
         file_bell_(connections_->file() < 0 ? nullptr : std::make_shared<FileBell>()),
         watch_(place, heartbeat, file_bell_ ? file_bell_ : bell()) {}
 
-  // The others may have failed long ago, and have sent before what this call needed.
+  // Others may have sent what this call needed, and failed then: the store knows.
   Steps exchange(const Note& note, Pieces shown, int from, Blobs& received) override {
     co_await MessageTransport::exchange(note, shown, from, received);
     co_await watch_.confirm();
@@ -54,7 +58,6 @@ class ConnectionTransport final : public MessageTransport {
   bool can_block() const override { return !file_bell_; }
   void progress() override { connections_->progress(); }
 
-  // [answers]
   std::optional<std::string> failure() override { return watch_.failure(); }
   // Before a rank closes its connections it says why, so the store is asked once more.
   std::optional<std::string> lost(const std::vector<int>& missing) override {
@@ -76,14 +79,18 @@ class ConnectionTransport final : public MessageTransport {
     watch_.leave(orderly);
     Until left([this] { return watch_.has_left(); });
     co_await left;
+    forget_messages();
+    const std::lock_guard lock(closing_);
+    closed_ = true;
     connections_->close(); // now: a program may keep a Work, and with it the transport
   }
-  // [/answers]
 
   bool rest(const Idle& idle, Clock::time_point limit, const Look& look) override {
     if (!file_bell_) return Transport::rest(idle, limit, look);
-    return file_bell_->rest(
-        connections_->file(), limit, look, [this] { return connections_->arm(); });
+    return file_bell_->rest(connections_->file(), limit, look, [this] {
+      const std::lock_guard lock(closing_);
+      return !closed_ && connections_->arm();
+    });
   }
   void wake() override { file_bell_ ? file_bell_->ring() : Transport::wake(); }
 
@@ -91,6 +98,8 @@ class ConnectionTransport final : public MessageTransport {
   const std::shared_ptr<Connections> connections_;
   const std::shared_ptr<FileBell> file_bell_; // null if there is no file
   Watch watch_;
+  std::mutex closing_; // another thread may be about to sleep
+  bool closed_ = false;
   std::optional<Clock::time_point> lost_since_; // when a rank was first reported lost
 };
 

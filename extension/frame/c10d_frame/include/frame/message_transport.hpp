@@ -77,7 +77,7 @@ class MessageTransport : public Transport {
       : Transport(std::move(place)),
         net_(std::move(net)),
         choice_(choice),
-        mailbox_(*net_, names()) {}
+        mailbox_(std::in_place, *net_, names()) {}
 
   // [exchange]
   Steps exchange(const Note& note, Pieces shown, int from, Blobs& received) override {
@@ -129,8 +129,12 @@ class MessageTransport : public Transport {
   }
   // [/collective]
 
-  Steps send(const Operation& op) override { return mailbox_.send(op); }
-  Steps receive(const Operation& op) override { return mailbox_.receive(op); }
+  Steps send(const Operation& op) override { return mailbox_->send(op); }
+  Steps receive(const Operation& op) override { return mailbox_->receive(op); }
+
+ protected:
+  // The last of all transfers: after leave(), there is no send and no receive.
+  void forget_messages() { mailbox_.reset(); }
 
  private:
   // Sets `even` to whether it is set on all ranks, in the steps of a barrier.
@@ -147,7 +151,7 @@ class MessageTransport : public Transport {
 
   const std::shared_ptr<Messages> net_;
   const Choice choice_;
-  Mailbox mailbox_;
+  std::optional<Mailbox> mailbox_;
 };
 
 } // namespace frame

@@ -67,14 +67,15 @@ class Messages {
   // [interface]
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // A number that only the ranks of one host have in common, equal on all ranks.
+  // The number of a rank's host. Ranks of one host share it, and all ranks see the same.
   virtual int host(int rank) const = 0;
 
-  // Begins a transfer, and does not wait. Its `ended` is set here or later, when its bytes
-  // may be used again. Throws, here or in progress() of the transport, if the size of a
-  // receive is not that of the message: see Transfer::require_size().
+  // Begins a transfer, and does not wait. Set its `ended` here or in progress(), when its
+  // bytes may be used again; no other thread may set it. Throw, here or there, if the size
+  // of a receive is not that of the message: see Transfer::require_size().
   virtual void begin(Transfer&) = 0;
-  // Forgets a transfer that has not ended, because its operation has failed.
+  // Gives up a transfer that has not ended, or whose begin() has thrown. After the return,
+  // nothing may touch its bytes.
   virtual void forget(Transfer&) = 0;
   // [/interface]
 
