@@ -28,10 +28,10 @@ has a default, so override only those that your library needs:
 .. listing:: extension/frame/c10d_frame/include/frame/connections.hpp
    :part: connections
 
-The frame needs no more than these ten functions. Its class ``ConnectionTransport`` builds every collective and messages
-with tags from them, and lets threads sleep. It asks the kernel which ranks of this host are alive, and the store about
-those of other hosts. In ``tcp``, the class ``Sockets`` overrides all but ``arm``. The table leaves out ``rank``,
-``size`` and ``host``, which return what the constructor knows:
+The frame needs no more than these ten functions. With them, its class ``ConnectionTransport`` implements every
+collective and messages with tags, and lets threads sleep. It asks the kernel which ranks of this host are alive, and the
+store about those of other hosts. In ``tcp``, the class ``Sockets`` overrides all but ``arm``. The table leaves out
+``rank``, ``size`` and ``host``, which return what the constructor knows:
 
 .. list-table::
    :header-rows: 1
@@ -191,10 +191,10 @@ launch("sockets/connections.py", ranks=4)
 #    .. listing:: extension/frame/c10d_frame/include/frame/file_bell.hpp
 #       :part: file-bell
 #
-# If your library has a descriptor that can be polled, return it from ``file`` in place of the epoll. Some libraries must
-# also be called just before each sleep, as UCX with ``ucp_worker_arm``. Make that call in ``arm``, and return false if
-# the library has new work. Another thread may be in ``progress`` at that time, so the library must allow this, or you
-# need a lock. The box names the calls:
+# If your library has a descriptor that can be polled, return it from ``file`` in place of the epoll. Some libraries
+# have a function to call just before each sleep, such as ``ucp_worker_arm`` of UCX. Call it in ``arm``, and return
+# false if the library has new work. Another thread may be in ``progress`` at that time, so the library must allow
+# this, or you need a lock. The box names the calls:
 #
 # .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
 #    :collapsible: closed

@@ -9,10 +9,10 @@ namespace acme_collectives {
 
 using frame::Keys, frame::Transfer, frame::Way;
 
-// Moves messages between the ranks of a group. The frame builds all operations from them.
-// They go through the c10d store, so the backend is complete from the beginning. Let
-// begin(), forget() and progress() call your library instead. What each must do:
-// https://SITE/algorithms/sockets.html
+// Moves messages between the ranks of a group. The frame implements all operations with
+// these messages, which go through the c10d store, so the backend is complete from the
+// beginning. Let begin(), forget() and progress() call your library in place of the
+// store. What each must do: https://SITE/algorithms/sockets.html
 class AcmeMessages final : public frame::Connections {
  public:
   // Runs on each rank once all ranks of the group have arrived. Connect them here: publish
@@ -44,7 +44,8 @@ class AcmeMessages final : public frame::Connections {
   }
 
   // Your library says here which sends and receives have ended. Through the store, all
-  // other ranks add lines to one list, so one request is enough if there is nothing new.
+  // other ranks add lines to one list of this rank, so one request is enough if there
+  // is nothing new.
   void progress() override {
     for (const auto& [from, text] : keys().take_lines(mail(rank()), size())) {
       frame::Words words(mail(rank()), text, "what other ranks have sent");

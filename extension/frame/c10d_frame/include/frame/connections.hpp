@@ -19,16 +19,16 @@ class Connections : public Messages {
   // no function may wait for another rank or for the store, and threads sleep until it can
   // be read. Without it, a thread of the frame makes all calls, and naps between them.
   virtual int file() const { return -1; }
-  // Called just before each sleep on file(); returns false if progress() has work. Another
-  // thread may be in begin(), forget() or progress(), so a library needs a lock here,
-  // unless its threads may call it side by side.
+  // Called just before each sleep on file(); returns false if progress() has work.
+  // Another thread may be in begin(), forget() or progress(), so a library needs a lock
+  // here, unless several threads may call it at a time.
   virtual bool arm() { return true; }
 
-  // Why a rank cannot be reached, if the library knows. Asked for each rank that an
-  // operation waits for, but not for a receive from any rank.
+  // Why a rank cannot be reached, if the library knows. Called for each rank that an
+  // operation waits for, but not while a receive waits for any rank.
   virtual std::optional<std::string> lost(int /* rank */) { return std::nullopt; }
-  // The last call, if the group can leave within two seconds. Other threads may still
-  // sleep on file(), so the destructor closes that.
+  // The last call; there is none if this rank cannot leave within two seconds. Other
+  // threads may still sleep on file(), so let the destructor close the descriptor.
   virtual void close() {}
   // [/connections]
 };

@@ -70,9 +70,10 @@ class Messages {
   // The number of a rank's host. Ranks of one host share it, and all ranks see the same.
   virtual int host(int rank) const = 0;
 
-  // Begins a transfer, and does not wait. Set its `ended` here or in progress(), when its
-  // bytes may be used again; no other thread may set it. Throw, here or there, if the size
-  // of a receive is not that of the message: see Transfer::require_size().
+  // Begins a transfer, and does not wait. Set its `ended` here or in progress(), when
+  // its bytes may be used again, and not on a thread of the library. Throw, here or
+  // there, if the size of a receive is not that of the message: see
+  // Transfer::require_size().
   virtual void begin(Transfer&) = 0;
   // Gives up a transfer that has not ended, or whose begin() has thrown. After the return,
   // nothing may touch its bytes.
