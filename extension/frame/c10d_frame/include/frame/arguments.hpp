@@ -14,6 +14,46 @@ namespace frame {
 using Tensors = std::vector<at::Tensor>;
 using PieceList = c10::SmallVector<Bytes, 8>; // so many without an allocation
 
+// A program can shrink the storage below a tensor, as FSDP does between uses.
+inline bool has_memory(const at::Tensor& tensor) {
+  return tensor.numel() == 0 ||
+      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+          tensor.element_size(), tensor.storage_offset()) <= tensor.storage().nbytes();
+}
+
+// The memory of the tensor is its elements in order, as they are.
+inline bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+inline at::Tensor plain_copy(const at::Tensor& tensor) {
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+// Two elements may be at one place. From the smallest stride up, each one must step
+// over everything that the smaller ones reach.
+inline bool may_overlap(const at::Tensor& tensor) {
+  if (tensor.is_non_overlapping_and_dense() || tensor.numel() == 0) return false;
+  std::vector<std::pair<int64_t, int64_t>> dimensions;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (tensor.size(d) > 1) dimensions.emplace_back(tensor.stride(d), tensor.size(d));
+  }
+  std::ranges::sort(dimensions);
+  int64_t reach = 0;
+  for (const auto& [stride, size] : dimensions) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+inline bool may_overlap(const at::Tensor& one, const at::Tensor& other) {
+  if (one.numel() == 0 || other.numel() == 0) return false;
+  const auto status = at::get_overlap_status(one, other);
+  return status == at::MemOverlapStatus::Full ||
+      status == at::MemOverlapStatus::Partial;
+}
+
 // The arguments of one call: its tensors as bytes, and how long it may take. Arguments
 // that cannot be used are refused here, before any other rank notices.
 class Arguments {
@@ -230,47 +270,6 @@ class Arguments {
           one ? one->size() : 0, " bytes");
     }
     return pieces;
-  }
-
-  // A program can shrink the storage below a tensor, as FSDP does between uses.
-  static bool has_memory(const at::Tensor& tensor) {
-    return tensor.numel() == 0 ||
-        at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
-            tensor.element_size(),
-            tensor.storage_offset()) <= tensor.storage().nbytes();
-  }
-
-  // The memory of the tensor is its elements in order, as they are.
-  static bool is_plain(const at::Tensor& tensor) {
-    return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
-  }
-
-  static at::Tensor plain_copy(const at::Tensor& tensor) {
-    return tensor.resolve_conj().resolve_neg().contiguous();
-  }
-
-  // Two elements may be at one place. From the smallest stride up, each one must step
-  // over everything that the smaller ones reach.
-  static bool may_overlap(const at::Tensor& tensor) {
-    if (tensor.is_non_overlapping_and_dense() || tensor.numel() == 0) return false;
-    std::vector<std::pair<int64_t, int64_t>> dimensions;
-    for (int64_t d = 0; d < tensor.dim(); ++d) {
-      if (tensor.size(d) > 1) dimensions.emplace_back(tensor.stride(d), tensor.size(d));
-    }
-    std::ranges::sort(dimensions);
-    int64_t reach = 0;
-    for (const auto& [stride, size] : dimensions) {
-      if (stride <= reach) return true;
-      reach += stride * (size - 1);
-    }
-    return false;
-  }
-
-  static bool may_overlap(const at::Tensor& one, const at::Tensor& other) {
-    if (one.numel() == 0 || other.numel() == 0) return false;
-    const auto status = at::get_overlap_status(one, other);
-    return status == at::MemOverlapStatus::Full ||
-        status == at::MemOverlapStatus::Partial;
   }
 
   Bytes keep(const at::Tensor& tensor) {
