@@ -7,6 +7,115 @@
 
 namespace frame {
 
+// The operations of a rank that have not ended, the threads that wait for them, and how they
+// end: each with its result, or all together, for the first failure ends the group. Any
+// thread may call the public methods. The table at Progress says what the mutex guards.
+class OpenOperations {
+ public:
+  using Lock = Callers::Lock;
+
+  explicit OpenOperations(std::unique_ptr<Transport> transport)
+      : names_(transport->names()),
+        rank_(transport->rank()),
+        can_block_(transport->can_block()),
+        turns_(!can_block_),
+        transport_(std::move(transport)) {}
+
+  const Names& names() const { return names_; }
+  int rank() const { return rank_; }
+  bool can_block() const { return can_block_; }
+  uint64_t collectives() const { return turns_.collectives(); }
+  Transport& transport() { return *transport_; }
+
+  // Adds a callback to a list of an operation; returns false if it has ended.
+  bool add_callback(
+      Pending& pending, Callers::Callbacks& list, Callers::Callback& callback) {
+    const Lock lock(mutex_);
+    if (pending.ended()) return false;
+    list.push_back(std::move(callback));
+    return true;
+  }
+  // A thread may wait for something that is no operation, such as a future.
+  void tell_all() {
+    const Lock lock(mutex_);
+    callers_.tell_all();
+  }
+
+  // Ends all operations, on all ranks. Not with the turn.
+  void fail(const std::string& reason) {
+    Lock lock(mutex_);
+    fail(lock, reason);
+    callers_.call_those(lock);
+  }
+
+  // Ends all operations, and takes no more. The threads leave, and the transport does.
+  void stop(const std::string& reason) {
+    Lock lock(mutex_);
+    if (!schedule_.closed()) goodbye_ = in(kLastMoments);
+    turns_.forbid_at_once();
+    auto stopped = schedule_.close(reason);
+    lock.unlock();
+    finish(stopped, schedule_.closed());
+    stopped.clear(); // not with the lock: see finish()
+    lock.lock();
+    callers_.call_those(lock);
+  }
+  Clock::time_point goodbye() const { return goodbye_; } // the end of leaving
+
+ protected:
+  ~OpenOperations() = default;
+
+  // Fails the group if the first collective is late.
+  void check_deadline(Lock& lock, Clock::time_point now) {
+    auto late = schedule_.late(now);
+    if (!late) return;
+    const auto reason = late->timed_out(names_, rank_);
+    late.reset(); // the schedule still has it; afterwards it may be the last: see finish()
+    fail(lock, reason);
+    callers_.call_those(lock);
+  }
+
+  void fail(Lock& lock, const std::string& reason) {
+    turns_.forbid_at_once();
+    auto failed = schedule_.fail(reason);
+    lock.unlock();
+    finish(failed, schedule_.failure());
+    failed.clear(); // not with the lock: see finish()
+    lock.lock();
+  }
+
+  // Ends operations that this thread has taken out, with an error if there is a reason,
+  // which is never changed. No lock is held: the last owner of a tensor may need Python's
+  // lock to let go of it, and the thread that has that lock may wait for the mutex.
+  void finish(const Schedule::List& ended, const std::optional<std::string>& reason) {
+    Lock lock(mutex_);
+    for (const auto& each : ended) callers_.call_now(lock, each->before_end);
+    for (const auto& each : ended) {
+      callers_.call_now(lock, each->before_end); // what has come meanwhile
+      each->end(reason ? each->error_of(*reason, names_, rank_) : nullptr);
+      callers_.call_soon(std::exchange(each->soon, {}));
+      callers_.call_later(std::exchange(each->later, {}));
+    }
+    callers_.tell_all();
+    if (schedule_.must_tell() || schedule_.closed()) {
+      callers_.wake_driver();
+      callers_.wake_caller();
+    }
+    lock.unlock();
+    transport_->wake();
+  }
+
+  const Names names_;
+  const int rank_;
+  const bool can_block_;
+  Turns turns_;
+  std::mutex mutex_;
+  Callers callers_;
+  Schedule schedule_;
+  Clock::time_point goodbye_;
+  const std::unique_ptr<Transport> transport_;
+};
+
 // Runs the operations of one rank of a group. Collectives run one after another,
 // messages side by side. All fail together: the first failure ends the group.
 //
@@ -22,22 +131,9 @@ namespace frame {
 //     turns_                          any: see Turns
 //
 // Methods that get a lock of the mutex let go of it meanwhile.
-class Progress {
+class Progress final : public OpenOperations {
  public:
-  using Lock = Callers::Lock;
-
-  explicit Progress(std::unique_ptr<Transport> transport)
-      : names_(transport->names()),
-        rank_(transport->rank()),
-        can_block_(transport->can_block()),
-        turns_(!can_block_),
-        transport_(std::move(transport)) {}
-
-  const Names& names() const { return names_; }
-  int rank() const { return rank_; }
-  bool can_block() const { return can_block_; }
-  uint64_t collectives() const { return turns_.collectives(); }
-  Transport& transport() { return *transport_; }
+  using OpenOperations::OpenOperations;
 
   // Tries to run a call on this thread alone. If it returns false with the turn, the call
   // has begun, and add() must get that turn.
@@ -116,41 +212,6 @@ class Progress {
     const auto is_send = [](Kind kind) { return kind == Kind::send; };
     wait([&] { return !schedule_.has(is_send); }, in(kLastMoments));
   }
-
-  // Adds a callback to a list of an operation; returns false if it has ended.
-  bool add_callback(
-      Pending& pending, Callers::Callbacks& list, Callers::Callback& callback) {
-    const Lock lock(mutex_);
-    if (pending.ended()) return false;
-    list.push_back(std::move(callback));
-    return true;
-  }
-  // A thread may wait for something that is no operation, such as a future.
-  void tell_all() {
-    const Lock lock(mutex_);
-    callers_.tell_all();
-  }
-
-  // Ends all operations, on all ranks. Not with the turn.
-  void fail(const std::string& reason) {
-    Lock lock(mutex_);
-    fail(lock, reason);
-    callers_.call_those(lock);
-  }
-
-  // Ends all operations, and takes no more. The threads leave, and the transport does.
-  void stop(const std::string& reason) {
-    Lock lock(mutex_);
-    if (!schedule_.closed()) goodbye_ = in(kLastMoments);
-    turns_.forbid_at_once();
-    auto stopped = schedule_.close(reason);
-    lock.unlock();
-    finish(stopped, schedule_.closed());
-    stopped.clear(); // not with the lock: see finish()
-    lock.lock();
-    callers_.call_those(lock);
-  }
-  Clock::time_point goodbye() const { return goodbye_; } // the end of leaving
 
   // For a thread of its own: drives while no thread of the program does, and leaves.
   void drive_for_others() {
@@ -283,58 +344,9 @@ class Progress {
     }
   }
 
-  // Fails the group if the first collective is late.
-  void check_deadline(Lock& lock, Clock::time_point now) {
-    auto late = schedule_.late(now);
-    if (!late) return;
-    const auto reason = late->timed_out(names_, rank_);
-    late.reset(); // the schedule still has it; afterwards it may be the last: see finish()
-    fail(lock, reason);
-    callers_.call_those(lock);
-  }
-
-  void fail(Lock& lock, const std::string& reason) {
-    turns_.forbid_at_once();
-    auto failed = schedule_.fail(reason);
-    lock.unlock();
-    finish(failed, schedule_.failure());
-    failed.clear(); // not with the lock: see finish()
-    lock.lock();
-  }
-
-  // Ends operations that this thread has taken out, with an error if there is a reason,
-  // which is never changed. No lock is held: the last owner of a tensor may need Python's
-  // lock to let go of it, and the thread that has that lock may wait for the mutex.
-  void finish(const Schedule::List& ended, const std::optional<std::string>& reason) {
-    Lock lock(mutex_);
-    for (const auto& each : ended) callers_.call_now(lock, each->before_end);
-    for (const auto& each : ended) {
-      callers_.call_now(lock, each->before_end); // what has come meanwhile
-      each->end(reason ? each->error_of(*reason, names_, rank_) : nullptr);
-      callers_.call_soon(std::exchange(each->soon, {}));
-      callers_.call_later(std::exchange(each->later, {}));
-    }
-    callers_.tell_all();
-    if (schedule_.must_tell() || schedule_.closed()) {
-      callers_.wake_driver();
-      callers_.wake_caller();
-    }
-    lock.unlock();
-    transport_->wake();
-  }
-
-  const Names names_;
-  const int rank_;
-  const bool can_block_;
-  Turns turns_;
-  std::mutex mutex_;
-  Callers callers_;
-  Schedule schedule_;
   int resting_ = 0; // threads that rest while they drive
   bool announced_ = false; // the failure; others may not know it yet
-  Clock::time_point goodbye_;
-  const std::unique_ptr<Transport> transport_; // destroyed after the steps
-  Running running_{*transport_};
+  Running running_{*transport_}; // its steps end before the transport does
   Turn last_turn_; // of the driver, for ever
 };
 
