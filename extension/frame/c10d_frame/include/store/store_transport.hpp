@@ -14,6 +14,82 @@ using std::to_string;
 // A value of a TCPStore has at most 8 MiB. Larger ones go in pieces.
 constexpr size_t kPieceBytes = 4 << 20;
 
+// The mail of a rank: the messages to it that no receive has taken, and which of its own
+// have been received. The thread that has the turn uses it; any thread may call expire().
+class Mail {
+ public:
+  Mail(Keys& keys, int rank, int size) : keys_(keys), rank_(rank), size_(size) {}
+
+  struct Letter { // a message to this rank
+    int from = 0;
+    uint64_t number = 0;
+    int64_t tag = 0;
+  };
+  using Receive = std::list<Note>::iterator;
+
+  // Tells a rank that a message to it is in the store.
+  void post(int to, uint64_t number, int64_t tag) {
+    keys_.add_line(name(to), {rank_, to_string(number) + " " + to_string(tag)});
+  }
+  // Tells its sender that it has been received.
+  void confirm(const Letter& letter) {
+    keys_.add_line(name(letter.from), {rank_, to_string(letter.number)});
+  }
+  // Whether the receiver of a message of this rank has confirmed it. Returns true once.
+  bool was_received(uint64_t number) {
+    read();
+    return received_.erase(number) > 0;
+  }
+
+  Receive add(const Note& receive) { return waiting_.insert(waiting_.end(), receive); }
+  void remove(Receive receive) { waiting_.erase(receive); }
+  // Takes the first message whose first receive is this one.
+  bool find(Receive receive, Letter& found) {
+    read();
+    for (auto letter = letters_.begin(); letter != letters_.end(); ++letter) {
+      const auto first = std::ranges::find_if(waiting_, [&](const Note& note) {
+        return note.tag == letter->tag && (note.root < 0 || note.root == letter->from);
+      });
+      if (first != receive) continue;
+      found = *letter;
+      letters_.erase(letter);
+      return true;
+    }
+    return false;
+  }
+
+  // Lets the next one who asks read the mail again.
+  void expire() { is_old_ = true; }
+
+  void erase_keys() {
+    for (int rank = 0; rank < size_; ++rank) keys_.erase(name(rank));
+  }
+
+ private:
+  // The first message that asks in a look makes the request for all.
+  void read() {
+    if (!is_old_.exchange(false)) return;
+    for (const auto& line : keys_.take_lines(name(rank_), size_)) {
+      frame::Words words(name(rank_), line.text, "numbers of messages");
+      const auto number = words.number<uint64_t>();
+      if (words.more()) {
+        letters_.push_back({line.rank, number, words.number<int64_t>()});
+      } else {
+        received_.insert(number);
+      }
+    }
+  }
+
+  static std::string name(int rank) { return "mail/" + to_string(rank); }
+
+  Keys& keys_;
+  const int rank_, size_;
+  std::set<uint64_t> received_; // messages whose sends have not ended yet
+  std::list<Letter> letters_; // in the order in which they were sent
+  std::list<Note> waiting_; // receives in the order of their calls
+  std::atomic<bool> is_old_ = true;
+};
+
 // Moves every byte through the c10d store: slow, and right, wherever the ranks are.
 //
 //   <round>/ranks: a line for each rank that has shown its part of a collective
@@ -35,7 +111,9 @@ constexpr size_t kPieceBytes = 4 << 20;
 class StoreTransport : public frame::Transport {
  public:
   StoreTransport(frame::Place place, bool can_block)
-      : Transport(std::move(place)), can_block_(can_block) {}
+      : Transport(std::move(place)),
+        can_block_(can_block),
+        mail_(keys(), rank(), size()) {}
 
   bool can_block() const override { return can_block_; }
 
@@ -95,26 +173,21 @@ class StoreTransport : public frame::Transport {
     const auto key = message(rank(), to, number);
     write(key, op.in[0]);
     keys().set(key, head(op.note, {}));
-    keys().add_line(
-        mail(to), {rank(), to_string(number) + " " + to_string(op.note.tag)});
+    mail_.post(to, number, op.note.tag);
     Until received(
-        [&] {
-          read_mail();
-          return received_.erase(number) > 0;
-        },
-        [to] { return std::vector{to}; });
+        [&] { return mail_.was_received(number); }, [to] { return std::vector{to}; });
     co_await received;
   }
 
   Steps receive(const Operation& op) override {
-    const auto place = waiting_.insert(waiting_.end(), op.note);
-    Letter letter;
-    Until sent([&] { return find(place, letter); },
+    const auto place = mail_.add(op.note);
+    Mail::Letter letter;
+    Until sent([&] { return mail_.find(place, letter); },
         [&] {
           return op.note.root < 0 ? std::vector<int>() : std::vector{op.note.root};
         });
     co_await sent;
-    waiting_.erase(place);
+    mail_.remove(place);
     const int from = letter.from;
     const auto key = message(from, rank(), letter.number);
     const auto note = note_of(key, keys().get({key}).at(0));
@@ -125,7 +198,7 @@ class StoreTransport : public frame::Transport {
     }
     frame::copy(op.out[0], read(key, op.out[0].size(), /*erase=*/true));
     keys().erase(key);
-    keys().add_line(mail(from), {rank(), to_string(letter.number)});
+    mail_.confirm(letter);
     op.source->store(from);
   }
   // [/messages]
@@ -138,7 +211,7 @@ class StoreTransport : public frame::Transport {
       else if (!failure_)
         failure_ = text;
     }
-    mail_is_old_ = true; // what a rank has sent before it left counts
+    mail_.expire(); // what a rank has sent before it left counts
     return failure_;
   }
 
@@ -162,7 +235,7 @@ class StoreTransport : public frame::Transport {
   bool rest(const frame::Idle& idle, frame::Clock::time_point limit,
       const Look& look) override {
     const bool moved = Transport::rest(idle, limit, look);
-    mail_is_old_ = true;
+    mail_.expire();
     return moved;
   }
 
@@ -182,7 +255,7 @@ class StoreTransport : public frame::Transport {
       co_await alone;
       co_return;
     }
-    for (int rank = 0; rank < size(); ++rank) keys().erase(mail(rank));
+    mail_.erase_keys();
     keys().erase(last_ + "read");
     keys().erase(last_ + "ranks");
     keys().erase("news");
@@ -191,43 +264,6 @@ class StoreTransport : public frame::Transport {
   // [/leave]
 
  private:
-  // A message to this rank that no receive has taken.
-  struct Letter {
-    int from = 0;
-    uint64_t number = 0;
-    int64_t tag = 0;
-  };
-
-  // Takes the first message whose first receive is this one.
-  bool find(std::list<Note>::iterator place, Letter& found) {
-    read_mail();
-    for (auto letter = letters_.begin(); letter != letters_.end(); ++letter) {
-      const auto first = std::ranges::find_if(waiting_, [&](const Note& receive) {
-        return receive.tag == letter->tag &&
-            (receive.root < 0 || receive.root == letter->from);
-      });
-      if (first != place) continue;
-      found = *letter;
-      letters_.erase(letter);
-      return true;
-    }
-    return false;
-  }
-
-  // The first message that asks in a look makes the request for all.
-  void read_mail() {
-    if (!mail_is_old_.exchange(false)) return;
-    for (const auto& line : keys().take_lines(mail(rank()), size())) {
-      frame::Words words(mail(rank()), line.text, "numbers of messages");
-      const auto number = words.number<uint64_t>();
-      if (words.more()) {
-        letters_.push_back({line.rank, number, words.number<int64_t>()});
-      } else {
-        received_.insert(number);
-      }
-    }
-  }
-
   std::vector<int> others_than(const std::vector<Keys::Line>& lines) const {
     std::set<int> here;
     for (const auto& line : lines) here.insert(line.rank);
@@ -243,7 +279,6 @@ class StoreTransport : public frame::Transport {
   static std::string reader(size_t pieces, size_t rank) {
     return pieces == 1 ? "all" : to_string(rank);
   }
-  static std::string mail(int rank) { return "mail/" + to_string(rank); }
   static std::string message(int from, int to, uint64_t number) {
     return to_string(from) + "-" + to_string(to) + "/" + to_string(number);
   }
@@ -313,10 +348,7 @@ class StoreTransport : public frame::Transport {
   Keys::Names kept_; // of the last round, which others may still read
   std::string last_; // its prefix
   uint64_t sent_ = 0; // messages of this rank
-  std::set<uint64_t> received_; // those of them whose sends have not ended yet
-  std::list<Letter> letters_; // in the order in which they were sent
-  std::list<Note> waiting_; // receives in the order of their calls
-  std::atomic<bool> mail_is_old_ = true;
+  Mail mail_;
   std::optional<std::string> failure_;
   std::set<int> left_; // ranks
 };
