@@ -1,5 +1,7 @@
 #pragma once
 
+#include "device.hpp"
+
 #include "communicator.hpp"
 
 namespace streams {
@@ -180,6 +182,17 @@ inline void join_own_messages(const CallList& calls, int rank) {
   for (const auto& one : calls) {
     one->require(!is_own(one, Kind::receive) || !one->in.empty(), kBothHalves);
   }
+}
+
+// Copies outputs with strides to their places.
+inline void finish(const CallList& calls, const c10::Stream& stream) {
+  const device::StreamGuard in(stream);
+  for (const auto& one : calls) one->finish();
+}
+
+// A barrier may be a sum of it.
+inline at::Tensor one_byte() {
+  return at::empty({1}, at::TensorOptions(device::kType).dtype(at::kByte));
 }
 
 } // namespace streams

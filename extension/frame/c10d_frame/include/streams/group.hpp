@@ -8,6 +8,43 @@
 
 namespace streams {
 
+// The memory of the launches of a group, until the streams have ended these. The mutex of
+// the group guards it; what a group leaves at its end, later calls of any group let go of.
+class Kept {
+ public:
+  void add(const LaunchPtr& launch, const std::shared_ptr<Stash>& stash) {
+    list_.emplace_back(launch, stash);
+  }
+  void let_go() {
+    let_go(list_);
+    const std::lock_guard lock(left_mutex_);
+    let_go(left_);
+  }
+  void leave() {
+    const std::lock_guard lock(left_mutex_);
+    std::ranges::move(list_, std::back_inserter(left_));
+  }
+
+ private:
+  using List = std::vector<std::pair<LaunchPtr, std::shared_ptr<Stash>>>;
+
+  // [let-go]
+  // Lets go of memory that no stream uses any more. On the thread of the program: the
+  // end of a tensor may need Python's lock.
+  static void let_go(List& list) {
+    std::erase_if(list, [](const auto& kept) {
+      const bool unused = kept.first->surely_ended();
+      if (unused) kept.second->clear();
+      return unused;
+    });
+  }
+  // [/let-go]
+
+  List list_;
+  static inline std::mutex left_mutex_; // guards what groups have left
+  static inline auto& left_ = *new List(); // it may need Python, and so never ends
+};
+
 // One rank's part of a group: it launches calls on streams, and keeps what they use. The
 // frame's backend calls it as it calls its own Group.
 class StreamGroup {
@@ -103,7 +140,7 @@ class StreamGroup {
     const std::lock_guard calls(mutex_);
     thread_->stop();
     watchdog_->destroy();
-    let_go();
+    kept_.let_go();
   }
 
   // Ends what the streams wait for, if the library can. Otherwise its deadline does.
@@ -131,13 +168,11 @@ class StreamGroup {
   }
   virtual void keep(Work& work, const CallList& calls) {
     work.stash = std::make_shared<Stash>(calls);
-    kept_.emplace_back(work.launch, work.stash);
+    kept_.add(work.launch, work.stash);
   }
   // [/steps]
 
  private:
-  using Kept = std::vector<std::pair<LaunchPtr, std::shared_ptr<Stash>>>;
-
   // [launch]
   // The five steps of a call. The host waits in none of them.
   WorkPtr launch(std::optional<Kind> kind, const CallList& calls) {
@@ -176,7 +211,7 @@ class StreamGroup {
   void prepare(const CallList& calls) {
     if (!calls.empty()) check(); // PyTorch aborts all groups inside of an empty batch
     join_own_messages(calls, rank_);
-    let_go();
+    kept_.let_go();
     lanes_.free_ended();
   }
 
@@ -198,12 +233,6 @@ class StreamGroup {
   }
   // [/enqueue]
 
-  // Copies outputs with strides to their places.
-  static void finish(const CallList& calls, const c10::Stream& stream) {
-    const device::StreamGuard in(stream);
-    for (const auto& one : calls) one->finish();
-  }
-
   void describe(Work& work, std::optional<Kind> kind, const CallList& calls) {
     const bool counts = std::ranges::any_of( // messages are calls of two ranks alone
         calls, [](const auto& one) { return !is_message(one->note.kind); });
@@ -222,11 +251,6 @@ class StreamGroup {
         kind == Kind::receive && calls[0]->note.root < 0; // for the sender
     work.blocks_host = own_options_.blocking_wait || asks || kind == Kind::barrier;
     work.abort_handle = abort_handle_;
-  }
-
-  // A barrier may be a sum of it.
-  static at::Tensor one_byte() {
-    return at::empty({1}, at::TensorOptions(device::kType).dtype(at::kByte));
   }
 
   // Calls, communicator and thread are those of the parent.
@@ -251,28 +275,9 @@ class StreamGroup {
     abort_handle_->close();
     thread_->stop();
     watchdog_->abort_running();
-    let_go();
-    const std::lock_guard lock(left_mutex_);
-    std::ranges::move(kept_, std::back_inserter(left_));
+    kept_.let_go();
+    kept_.leave();
   }
-
-  void let_go() {
-    let_go(kept_);
-    const std::lock_guard lock(left_mutex_);
-    let_go(left_);
-  }
-
-  // [let-go]
-  // Lets go of memory that no stream uses any more. On the thread of the program: the
-  // end of a tensor may need Python's lock.
-  static void let_go(Kept& list) {
-    std::erase_if(list, [](const auto& kept) {
-      const bool unused = kept.first->surely_ended();
-      if (unused) kept.second->clear();
-      return unused;
-    });
-  }
-  // [/let-go]
 
   const frame::OptionsPtr options_;
   const Options& own_options_; // the same object
@@ -289,8 +294,6 @@ class StreamGroup {
   std::mutex mutex_; // held during a launch, before any other mutex; guards these
   Lanes lanes_;
   Kept kept_;
-  static inline std::mutex left_mutex_; // guards what groups have left
-  static inline auto& left_ = *new Kept(); // it may need Python, and so never ends
 
   frame::Coalescing<CallList> coalescing_;
 };
