@@ -27,7 +27,8 @@ class BackendOn : public c10d::Backend {
   void abort() override { group_.abort(); }
   void startCoalescing() override { group_.start_coalescing(); }
   WorkPtr endCoalescing() override { return group_.end_coalescing(); }
-  bool supportsSplitting() const override { return true; }
+  // Without `override`, as below: after PyTorch 2.15, it may no longer be virtual.
+  bool supportsSplitting() const { return true; }
 
   // [split]
   // Returns the backend of a group of these ranks; on the other ranks, a null pointer.

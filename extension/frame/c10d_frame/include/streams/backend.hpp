@@ -12,7 +12,7 @@ class BackendOf final : public frame::BackendOn<Runner> {
   using Base = frame::BackendOn<Runner>;
   using Base::Base;
 
-  bool supportsCoalescing() const override { return true; }
+  bool supportsCoalescing() const { return true; } // virtual up to PyTorch 2.15
   // [eager]
   // With init_process_group(device_id=...): has the stream before the first call.
   void eagerConnectSingleDevice(at::Device device) override {
