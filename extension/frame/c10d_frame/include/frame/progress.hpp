@@ -96,6 +96,7 @@ class OpenOperations {
       callers_.call_soon(std::exchange(each->soon, {}));
       callers_.call_later(std::exchange(each->later, {}));
     }
+    schedule_.set_ended(ended.size());
     callers_.tell_all();
     if (schedule_.must_tell() || schedule_.closed()) {
       callers_.wake_driver();
@@ -169,6 +170,7 @@ class Progress final : public OpenOperations {
     }
     if (schedule_.failure()) {
       turn = Turn();
+      schedule_.set_ending(one.size());
       lock.unlock();
       return finish(one, schedule_.failure());
     }
@@ -208,9 +210,12 @@ class Progress final : public OpenOperations {
   // Waits for what other ranks need of this one: collectives, which have deadlines, and
   // sends for a while, because perhaps nobody receives them.
   void drain() {
-    wait([&] { return !schedule_.has(std::not_fn(is_message)); }, kNever);
+    const auto has = [this](const auto& counts) {
+      return schedule_.has(counts) || schedule_.is_ending();
+    };
+    wait([&] { return !has(std::not_fn(is_message)); }, kNever);
     const auto is_send = [](Kind kind) { return kind == Kind::send; };
-    wait([&] { return !schedule_.has(is_send); }, in(kLastMoments));
+    wait([&] { return !has(is_send); }, in(kLastMoments));
   }
 
   // For a thread of its own: drives while no thread of the program does, and leaves.

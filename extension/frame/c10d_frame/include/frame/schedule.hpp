@@ -47,8 +47,13 @@ class Schedule {
       if (!collectives_.empty()) next_.push_back(collectives_.front());
     }
     start_clock(); // of the next: callbacks may last longer than its deadline
+    set_ending(taken.size());
     return taken;
   }
+  // For one that is refused, and so was never put in.
+  void set_ending(size_t count) { ending_ += count; }
+  void set_ended(size_t count) { ending_ -= count; }
+  bool is_ending() const { return ending_ > 0; }
 
   // Takes all out, for ever. The first reason counts.
   List fail(const std::string& reason) {
@@ -93,6 +98,7 @@ class Schedule {
 
   List take_all() {
     auto all = std::exchange(unfinished_, {});
+    set_ending(all.size());
     collectives_.clear();
     next_.clear();
     start_clock();
@@ -102,6 +108,7 @@ class Schedule {
   // Many may be open: nothing here goes through all of them.
   List unfinished_;
   List collectives_, next_; // those of them, and what may begin
+  size_t ending_ = 0; // have been taken out, and have not ended
   Clock::time_point deadline_ = kNever;
   std::optional<std::string> failure_, closed_;
   bool told_ = false;
