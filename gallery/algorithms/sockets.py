@@ -18,9 +18,9 @@ your library:
 .. listing:: extension/frame/c10d_frame/include/frame/messages.hpp
    :part: interface
 
-A ``Transfer`` is one message to another rank, or from it, with its bytes and its channel. There are three channels.
-On each of them, the messages from one rank to another arrive in order, and no channel waits for another one. Your code
-sets ``ended`` when the bytes may be used again: a send may end before its message has arrived.
+A ``Transfer`` is one message to another rank, or from it, with its bytes, of which there may be none, and its channel,
+0, 1 or 2. On each channel, the messages from one rank to another arrive in order, and no channel waits for another one.
+Your code sets ``ended`` when the bytes may be used again: a send may end before its message has arrived.
 
 Derive your class from ``Connections``, which adds five functions to ``Messages``, for waiting and for failures. Each
 has a default, so override only those that your library needs:
@@ -193,8 +193,7 @@ launch("sockets/connections.py", ranks=4)
 #
 # If your library has a descriptor that can be polled, return it from ``file`` in place of the epoll. Some libraries
 # have a function to call just before each sleep, such as ``ucp_worker_arm`` of UCX. Call it in ``arm``, and return
-# false if the library has new work. Another thread may be in ``progress`` at that time, so the library must allow
-# this, or you need a lock. The box names the calls:
+# false if the library has new work. The box names the calls:
 #
 # .. admonition:: For reference: the descriptors of UCX, libfabric and verbs
 #    :collapsible: closed
@@ -214,6 +213,9 @@ launch("sockets/connections.py", ranks=4)
 #       * - ``libibverbs``
 #         - that of a completion channel
 #         - ``ibv_req_notify_cq``, then look once more
+#
+# The end of the pages :doc:`/library/groups-and-tags`, :doc:`/library/requests-and-works` and
+# :doc:`/library/lost-ranks-of-a-library` has such tables for tags, for the end of requests and for dead ranks.
 #
 # Without a descriptor, leave ``file`` out: a thread of the frame then polls, but it naps between its calls. To be
 # faster, let a thread of your own poll, as :doc:`/library/which-thread-calls` shows, and return from ``file`` an eventfd

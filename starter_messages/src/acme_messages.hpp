@@ -37,7 +37,7 @@ class AcmeMessages final : public frame::Connections {
   }
 
   // Your library cancels the send or receive here. After the return, it must not touch
-  // the bytes.
+  // the bytes. If it cannot cancel, do not call it again before close().
   void forget(Transfer& transfer) override {
     Line& line = lines_[{transfer.other, transfer.channel}];
     std::erase(transfer.way == Way::send ? line.sends : line.receives, &transfer);

@@ -789,6 +789,9 @@ class SilentConnections final : public frame::Connections {
   int host(int) const override { return 0; }
   void begin(frame::Transfer&) override { calls += "begin "; }
   void forget(frame::Transfer&) override { calls += "forget "; }
+  void progress() override {
+    if (calls.ends_with("close ")) calls += "progress ";
+  }
   int file() const override { return files_[0]; }
   bool arm() override {
     calls += "arm ";
@@ -822,7 +825,12 @@ TEST_SUITE("connections") {
       frame::Steps steps = transport.receive(receive);
       steps.advance();
       steps = frame::Steps(); // the head of rank 0 may still come
-      const auto rest = [&] { transport.rest({}, Clock::now(), [] { return false; }); };
+      const auto rest = [&] {
+        transport.rest({}, Clock::now(), [&] {
+          transport.progress();
+          return false;
+        });
+      };
       rest();
       CHECK(silent->calls == "begin arm ");
       steps = transport.leave(/*orderly=*/true);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fcntl.h>
+
 #include "file_bell.hpp"
 #include "message_transport.hpp"
 #include "watch.hpp"
@@ -12,23 +14,23 @@ class Connections : public Messages {
  public:
   // [connections]
   // Moves what can move, and sets `ended` of each transfer that ends. Called before steps
-  // ask for the end of transfers.
+  // ask for the end of transfers, and only while this rank has an open operation. So a send
+  // has ended when it needs no further call here, and none on a rank that has received it.
   virtual void progress() {}
 
-  // A descriptor that can be read when progress() has work, always the same one. With it,
-  // no function may wait for another rank or for the store, and threads sleep until it can
-  // be read. Without it, a thread of the frame makes all calls, and naps between them.
+  // A descriptor that can be read when progress() has work, or -1. Asked once; the frame
+  // sleeps on a duplicate. With it, no function may wait for another rank or for the store.
+  // Without it, a thread of the frame makes all calls, and naps between them.
   virtual int file() const { return -1; }
-  // Called just before each sleep on file(); returns false if progress() has work.
-  // Another thread may be in begin(), forget() or progress(), so a library needs a lock
-  // here, unless several threads may call it at a time.
+  // Called after progress(), just before each sleep on the descriptor; returns false if
+  // progress() has work again.
   virtual bool arm() { return true; }
 
-  // Why a rank cannot be reached, if the library knows. Called for each rank that an
-  // operation waits for, but not while a receive waits for any rank.
+  // Why a rank cannot be reached, if the library knows; transfers of this rank stay open.
+  // Called for each rank that an operation waits for, but not while a receive waits for
+  // any rank.
   virtual std::optional<std::string> lost(int /* rank */) { return std::nullopt; }
-  // The last call; there is none if this rank cannot leave within two seconds. Other
-  // threads may still sleep on file(), so let the destructor close the descriptor.
+  // The last call; there is none if this rank cannot leave within two seconds.
   virtual void close() {}
   // [/connections]
 };
@@ -42,7 +44,8 @@ class ConnectionTransport final : public MessageTransport {
       const Choice& choice, milliseconds heartbeat)
       : MessageTransport(place, connections, choice),
         connections_(std::move(connections)),
-        file_bell_(connections_->file() < 0 ? nullptr : std::make_shared<FileBell>()),
+        file_(duplicate(connections_->file())),
+        file_bell_(file_.number() < 0 ? nullptr : std::make_shared<FileBell>()),
         watch_(place, heartbeat, file_bell_ ? file_bell_ : bell()) {}
 
   // Others may have sent what this call needed, and failed then: the store knows.
@@ -56,7 +59,11 @@ class ConnectionTransport final : public MessageTransport {
   }
 
   bool can_block() const override { return !file_bell_; }
-  void progress() override { connections_->progress(); }
+  void progress() override {
+    if (closed_) return; // a thread may look once more
+    connections_->progress();
+    armed_ = arms_ && connections_->arm();
+  }
 
   std::optional<std::string> failure() override { return watch_.failure(); }
   // Before a rank closes its connections it says why, so the store is asked once more.
@@ -80,25 +87,36 @@ class ConnectionTransport final : public MessageTransport {
     Until left([this] { return watch_.has_left(); });
     co_await left;
     forget_messages();
-    const std::lock_guard lock(closing_);
     closed_ = true;
     connections_->close(); // now: a program may keep a Work, and with it the transport
   }
 
   bool rest(const Idle& idle, Clock::time_point limit, const Look& look) override {
     if (!file_bell_) return Transport::rest(idle, limit, look);
-    return file_bell_->rest(connections_->file(), limit, look, [this] {
-      const std::lock_guard lock(closing_);
-      return !closed_ && connections_->arm();
+    return file_bell_->rest(file_.number(), limit, look, [&] {
+      armed_ = false;
+      arms_ = true; // by the thread that has the turn
+      const bool moved = look();
+      arms_ = false;
+      return !moved && armed_;
     });
   }
   void wake() override { file_bell_ ? file_bell_->ring() : Transport::wake(); }
 
  private:
+  static Descriptor duplicate(int file) {
+    Descriptor copy(file < 0 ? file : fcntl(file, F_DUPFD_CLOEXEC, 0));
+    if (file < 0 || copy.number() >= 0) return copy;
+    throw std::runtime_error(
+        std::string("cannot duplicate the descriptor to sleep on: ") +
+        std::strerror(errno) + " (see the limit, ulimit -n)");
+  }
+
   const std::shared_ptr<Connections> connections_;
+  const Descriptor file_;
   const std::shared_ptr<FileBell> file_bell_; // null if there is no file
   Watch watch_;
-  std::mutex closing_; // another thread may be about to sleep
+  std::atomic<bool> arms_ = false, armed_ = false; // see rest()
   bool closed_ = false;
   std::optional<Clock::time_point> lost_since_; // when a rank was first reported lost
 };

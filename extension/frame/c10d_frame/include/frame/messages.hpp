@@ -75,8 +75,8 @@ class Messages {
   // there, if the size of a receive is not that of the message: see
   // Transfer::require_size().
   virtual void begin(Transfer&) = 0;
-  // Gives up a transfer that has not ended, or whose begin() has thrown. After the return,
-  // nothing may touch its bytes.
+  // Gives up a transfer that has not ended, because the group has failed or ends, or whose
+  // begin() has thrown. After the return, nothing may touch its bytes.
   virtual void forget(Transfer&) = 0;
   // [/interface]
 
