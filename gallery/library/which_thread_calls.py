@@ -201,7 +201,9 @@ launch("which_thread_calls/one_thread.py", ranks=2)
 #
 # With MPI, the thread must nap. UCX and libfabric can give it a file descriptor to sleep on instead: it polls the
 # descriptor together with an ``eventfd`` that each new job signals. The class for this, ``FileBell`` in
-# ``file_bell.hpp``, also lets the threads of a transport over sockets sleep.
+# ``file_bell.hpp``, also lets the threads of a transport over sockets sleep. A library that has only messages needs
+# neither this class nor a thread of its own: :doc:`/algorithms/sockets` shows the base class ``Connections``, which
+# asks for the descriptor.
 #
 # .. admonition:: For reference: progress in NCCL, UCX and libfabric
 #    :collapsible: closed
