@@ -83,12 +83,17 @@ template <class Run>
 auto gather(Channel& channel, const Operation& op, const Run& run) {
   const size_t size = channel.slot_bytes();
   const Bytes in = op.in[0];
-  const int from = op.out.empty() ? channel.rank() : kEveryone;
+  const int me = channel.rank();
+  const int from = op.out.empty() ? me : kEveryone;
   return run(
       parts(in.size(), size), from,
       [=](const Step& step, size_t i) { copy(step.mine(), part(in, i, size)); },
-      [=, out = op.out](const Step& step, size_t i, size_t&) {
-        for (size_t rank = 0; rank < out.size(); ++rank) {
+      [=, &channel, out = op.out](const Step& step, size_t i, size_t&) {
+        if (out.empty()) return;
+        // The input is faster to read than its copy in the slot. It comes first, because
+        // it may lie in the output of another rank.
+        copy(part(out[me], i, size), part(in, i, size));
+        for (const int rank : channel.others()) {
           copy(part(out[rank], i, size), step.of(rank));
         }
       });
