@@ -70,8 +70,8 @@ in the order of the ranks, and therefore get the same bits:
 
 For a large tensor, the number of bytes decides. If every rank adds up all slots, each of ``n`` ranks reads ``n``
 tensors. So the work of a large sum is shared among the ranks: rank ``r`` reduces block ``r`` of each part, and all
-others read the result. Each rank then reads about two tensors, however many ranks there are. ``shm`` does that with
-three or more ranks, if a tensor has more than 16 KiB or does not fit into one slot.
+others read the result. Each rank then reads about two tensors, however many ranks there are. ``shm`` does that if a
+tensor has more than 16 KiB, with two ranks more than 64 KiB, or does not fit into one slot.
 
 The price is a second step for each part, in which the ranks read the sums. But a slot has room for a rank's sum of
 one part and its input of the next, so ``p`` parts take only ``p + 1`` steps:
@@ -83,8 +83,8 @@ one part and its input of the next, so ``p`` parts take only ``p + 1`` steps:
       :part: all-reduce-by-shares
 
    Each rank may begin the sum with its own block, and not with that of rank 0, because only one rank reduces each
-   block, and the others copy the sum. If two ranks shared the work, as many bytes would pass through the slots as
-   before, so the second step would not pay.
+   block, and the others copy the sum. If two ranks share the work, each still reads two tensors. But each leaves its
+   sum in the slot of the other, whose memory is in its cache after reading, so less data moves between their caches.
 
 The worker below reduces 10 numbers and 100,000 numbers, and compares the results of all ranks. Its slots have
 4,096 bytes, so the second tensor needs about a hundred parts:

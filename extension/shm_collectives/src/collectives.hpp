@@ -12,13 +12,13 @@ namespace shm_collectives::steps {
 
 using frame::copy, frame::kEveryone, frame::part, frame::parts;
 
-// Up to this size, every rank reads everything: one step. From there on, each
-// rank reduces a share: more steps, but less to read. With two ranks, a share of
-// the reading is half of the writing, and not worth a step.
-constexpr size_t kSmall = 16 << 10;
 // Up to this size in its note, an operation is tried at once (an all_to_all up to its
 // slot). Longer ones would keep a program from what it wants to do beside them.
 constexpr size_t kAtOnce = 64 << 10;
+// Up to this size, every rank reads everything: one step. From there on, each
+// rank reduces a share: more steps, but less to read. Two ranks read as much, and gain
+// only because less data moves between their caches.
+constexpr size_t kSmall = 16 << 10, kSmallForTwo = kAtOnce;
 
 // [pipeline]
 // The steps of most collectives: each rank writes one part ahead of the part
@@ -143,11 +143,13 @@ auto all_reduce_by_all(Channel& channel, const Operation& op, const Run& run) {
 // A share of the work for each rank. In round i, a rank writes part i of its
 // input, one block for each other rank; it reduces its own block of part i - 1
 // into the block of its slot that is left over; and it reads what the others
-// have reduced of part i - 2.
+// have reduced of part i - 2. Of two ranks, each leaves its result in the slot of the
+// other, whose memory is in its cache after reading.
 inline Steps all_reduce_by_shares(Channel& channel, const Operation& op) {
   const Bytes input = op.in[0], output = first_of(op.out);
   const int me = channel.rank();
   const auto& others = channel.others();
+  const bool in_place = channel.size() == 2;
   const size_t share = input.size() / channel.size() / kCacheLine * kCacheLine;
   const size_t block = std::min(channel.block_bytes(), share + kCacheLine);
   const size_t size = block * channel.size();
@@ -170,7 +172,8 @@ inline Steps all_reduce_by_shares(Channel& channel, const Operation& op) {
       channel.all_posted(first + i - 1);
       if (i <= count) {
         const Bytes own = block_of(input, i - 1, me);
-        const Bytes reduced = step.mine(me).first(own.size());
+        const Bytes target = in_place ? before.of(others[0], me) : step.mine(me);
+        const Bytes reduced = target.first(own.size());
         auto& sources = channel.sources();
         sources.push_back(own);
         for (const int rank : others) sources.push_back(before.of(rank, me));
@@ -178,8 +181,10 @@ inline Steps all_reduce_by_shares(Channel& channel, const Operation& op) {
         copy(block_of(output, i - 1, me), reduced);
       }
       if (i > 1) {
+        const Step written = channel.step(first + i - 2);
         for (const int rank : others) {
-          copy(block_of(output, i - 2, rank), before.of(rank, rank));
+          copy(block_of(output, i - 2, rank),
+              in_place ? written.of(me, rank) : before.of(rank, rank));
         }
       }
       before.done();
@@ -192,8 +197,9 @@ inline Steps all_reduce_by_shares(Channel& channel, const Operation& op) {
 
 inline bool goes_by_shares(const Channel& channel, const Operation& op) {
   const bool reduces = op.note.kind == Kind::all_reduce || op.note.kind == Kind::reduce;
-  const size_t small = std::min(kSmall, channel.slot_bytes());
-  return reduces && op.note.bytes > small && channel.size() > 2;
+  const size_t small = channel.size() == 2 ? kSmallForTwo : kSmall;
+  const bool is_small = op.note.bytes <= std::min(small, channel.slot_bytes());
+  return reduces && !is_small && channel.size() > 1;
 }
 
 inline size_t largest(frame::Pieces pieces) {
