@@ -47,11 +47,13 @@ class Reached final : public frame::Awaited {
   int reached_ = 0; // of the ranks
 };
 
-// Spins as long as the answer of a running rank takes; returns whether it has come.
+// Spins as long as the answer of a running rank takes; returns whether it has come. The
+// first looks have no pause between them, because a short message would notice it.
 inline bool is_soon(frame::Awaited& awaited, const WaitingPolicy& policy) {
+  constexpr int kWithoutPause = 16;
   for (int spins = 0; !awaited.ready(); ++spins) {
     if (spins == policy.spins) return false;
-    relax();
+    if (spins >= kWithoutPause) relax();
   }
   return true;
 }
