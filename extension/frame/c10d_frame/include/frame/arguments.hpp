@@ -195,7 +195,7 @@ class Arguments {
   }
   template <class... Text>
   void require(bool condition, const Text&... text) const {
-    TORCH_CHECK_VALUE(condition, "Backend ", backend_, ": ", name(note.kind), text...);
+    if (!condition) refuse(text...);
   }
 
   // The operation of these arguments, which must stay where they are; `owner` keeps the
@@ -221,11 +221,20 @@ class Arguments {
   at::Device device; // of the tensors; without an index, if there are none
 
  private:
+  template <class... Text>
+  [[noreturn]] void refuse(const Text&... text) const {
+    C10_THROW_ERROR(
+        ValueError, c10::str("Backend ", backend_, ": ", name(note.kind), text...));
+  }
+
+  // Texts that take time are made only for an error: short messages come here, too.
   void check(const at::Tensor& tensor) {
     require(tensor.defined(), " got an undefined tensor");
-    require(tensor.device().type() == device.type(), " takes tensors of ",
-        device.is_cpu() ? "the CPU" : "the device " + device.str(), ", got one of ",
-        tensor.device());
+    if (tensor.device().type() != device.type()) {
+      refuse(" takes tensors of ",
+          device.is_cpu() ? "the CPU" : "the device " + device.str(), ", got one of ",
+          tensor.device());
+    }
     if (!device.has_index()) device = tensor.device();
     require(tensor.device() == device, " takes tensors of one device, got some of ",
         device, " and ", tensor.device());
@@ -235,12 +244,15 @@ class Arguments {
     require(dense || (sum && tensor.is_sparse()),
         " takes dense tensors, got one of layout ", tensor.layout(), " and dtype ",
         tensor.scalar_type());
-    require(!dense || has_memory(tensor), " got a tensor whose storage was resized to ",
-        tensor.has_storage() ? tensor.storage().nbytes() : 0,
-        " bytes, too few for its elements");
+    if (dense && !has_memory(tensor)) {
+      refuse(" got a tensor whose storage was resized to ", tensor.storage().nbytes(),
+          " bytes, too few for its elements");
+    }
     const auto dtype = static_cast<Dtype>(tensor.scalar_type());
-    require(note.dtype == Dtype::none || note.dtype == dtype,
-        " takes tensors of one dtype, got ", name(note.dtype), " and ", name(dtype));
+    if (note.dtype != Dtype::none && note.dtype != dtype) {
+      refuse(
+          " takes tensors of one dtype, got ", name(note.dtype), " and ", name(dtype));
+    }
     note.dtype = dtype;
   }
 
