@@ -67,7 +67,7 @@ class Reduction {
   // does not start threads for so few.
   static constexpr size_t kChunk = 32 << 10;
   // Bytes that a loop of our own adds up in less time than PyTorch.
-  static constexpr size_t kFew = 16 << 10;
+  static constexpr size_t kFew = 64 << 10;
 
   // PyTorch cannot add unsigned types of more than a byte; their sums have the same bits
   // as those of the signed ones.
