@@ -1,8 +1,8 @@
 #include "frame/version.hpp"
 
 // Another major version of the frame may need changes of this project.
-#if C10D_FRAME_VERSION < 10000 || C10D_FRAME_VERSION >= 20000
-#error "acme needs c10d-frame 1: python3 -m pip install --upgrade 'c10d-frame>=1,<2'"
+#if C10D_FRAME_VERSION < 10100 || C10D_FRAME_VERSION >= 20000
+#error "acme needs c10d-frame 1.1: python3 -m pip install --upgrade 'c10d-frame>=1,<2'"
 #endif
 
 #include "frame/registration.hpp"
