@@ -574,9 +574,9 @@ from launcher import run_program
 output = run_program("releases/next_release.py", timeout=500)
 
 # %%
-# The audit finds the override that stops compiling, and the new method, which ``shm`` would inherit, so that it would
-# report no capability at all. Our backend compiles with the copy only because of its guard. So before you move your
-# backend to a new release, audit it with the headers of that release, and guard the overrides that the audit names.
+# The audit finds the method that is no longer virtual, and the new method, which ``shm`` would inherit, so that it
+# would report no capability at all. Our backend compiles with the copy only because of its guard. So before you move
+# your backend to a new release, audit it with the headers of that release, and guard the overrides that the audit names.
 #
 # Not run here: a ``split`` that waits for keys on the connection of the parent, and PyTorch 2.16. Whether it will
 # have ``capabilities``, and the names in ``BackendCapability``, were not verified.

@@ -26,7 +26,7 @@ class Connections : public Messages {
   // progress() has work again.
   virtual bool arm() { return true; }
 
-  // Why a rank cannot be reached, if the library knows; transfers of this rank stay open.
+  // Why a rank cannot be reached, if the library knows; its transfers stay open.
   // Called for each rank that an operation waits for, but not while a receive waits for
   // any rank.
   virtual std::optional<std::string> lost(int /* rank */) { return std::nullopt; }
