@@ -14,6 +14,7 @@ from torch.distributed import ReduceOp
 from c10d_conformance import inputs
 from c10d_conformance.inputs import GuardedTensor, Layout, compare, reduction, values
 from c10d_conformance.rank import Rank, require
+from c10d_conformance.settings import POLL
 
 # Before 2.13 these had other names.
 all_gather_single = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
@@ -69,6 +70,7 @@ class Setting:
     seed: int = 0
     device: torch.device | str = "cpu"
     grad_mode: str = ""  # one of GRAD_MODES, or the usual one
+    poll: float = POLL  # seconds of the mode "poll"
     laid: list[GuardedTensor] = field(default_factory=list, compare=False)  # of a call
 
     def __str__(self) -> str:
@@ -291,11 +293,11 @@ def perform(s: Setting) -> None:
         call = OPERATIONS[s.operation](s)
         for area in s.laid:
             area.tensor.requires_grad_(s.grad_mode == GRADIENT)
-        finish(call.run, s.mode)
+        finish(call.run, s.mode, s.poll)
         call.check()
 
 
-def finish(run: Callable[[bool], Any], mode: str) -> None:
+def finish(run: Callable[[bool], Any], mode: str, poll: float = POLL) -> None:
     """Run a call and wait for it, as the mode says."""
     if mode == "sync":
         run(False)
@@ -306,9 +308,11 @@ def finish(run: Callable[[bool], Any], mode: str) -> None:
     elif mode == "future":
         work.get_future().wait()
     elif mode == "poll":
-        deadline = time.monotonic() + 1
+        deadline = time.monotonic() + poll
         while not work.is_completed():
-            require(time.monotonic() < deadline, "work.is_completed() is still False after 1 s")
+            require(
+                time.monotonic() < deadline, f"work.is_completed() is still False after {poll:g} s"
+            )
             time.sleep(0.0005)
 
 

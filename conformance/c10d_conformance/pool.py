@@ -28,7 +28,7 @@ from c10d_conformance.hosts import ENVIRONMENT, Host
 from c10d_conformance.rank import Rank
 from c10d_conformance.registry import CHECKS, Check
 from c10d_conformance.search import Search
-from c10d_conformance.settings import Settings
+from c10d_conformance.settings import POLL, Settings
 from c10d_conformance.verdicts import (
     CRASH,
     HANG,
@@ -98,7 +98,7 @@ class Team:
             self._pipes.append(ours)
             self._processes.append(process)
 
-    def run(self, check: Check, limit: float, skip: int = 0, example: Any = None) -> TeamResult:
+    def run(self, check: Check, limit: float, skip: int, example: Any, poll: float) -> TeamResult:
         """Run one check in all ranks, without its first `skip` cases, or with a drawn input.
 
         It hangs if no rank makes progress for `limit` seconds.
@@ -108,7 +108,7 @@ class Team:
         self._board.clear()
         for pipe in self._pipes:
             with contextlib.suppress(OSError):
-                pipe.send((check.id, skip, example))
+                pipe.send((check.id, skip, example, poll))
         if not check.group:  # these wait for timeouts of their own
             limit = max(limit, LEAST)
         verdict = self._watch(limit * check.patience)
@@ -228,17 +228,19 @@ class Pool:
         if check.examples:
             strategy = check.examples(size)
             return Search(
-                self._settings, strategy, lambda x, limit: self._run(check, size, limit, x)[0]
+                self._settings, strategy, lambda x, *times: self._run(check, size, *times, x)[0]
             ).outcomes()
         return self._run(check, size, self._settings.limit)
 
-    def _run(self, check: Check, size: int, limit: float, example: Any = None) -> list[Outcome]:
+    def _run(
+        self, check: Check, size: int, limit: float, poll: float = POLL, example: Any = None
+    ) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
         skip, hangs = 0, 0
         for _ in range(STARTS):
             team = self._team(check, size)
             try:
-                result = team.run(check, limit, skip, example)
+                result = team.run(check, limit, skip, example, poll)
             except BaseException:  # as of Ctrl-C
                 self._discard(team)
                 raise
@@ -339,9 +341,9 @@ def _serve(
         problem = _status_of(error, RAISED)
     checks = {check.id: check for check in CHECKS}
     while True:
-        name, skip, example = pipe.recv()
+        name, skip, example, poll = pipe.recv()
         check = checks[name]
-        context.start(check, skip, example)
+        context.start(check, skip, example, poll)
         if problem is None and check.group and not dist.is_initialized():
             board.begin(rank, INIT)
             try:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from c10d_conformance import verdicts
 from c10d_conformance.board import Board
 from c10d_conformance.registry import Check
-from c10d_conformance.settings import Settings
+from c10d_conformance.settings import POLL, Settings
 from c10d_conformance.verdicts import CaseReport, Status
 
 
@@ -46,6 +46,7 @@ class Rank:
         self.address = address  # where a program of rank 0 can be reached
         self.operation = ""
         self.example: Any = None  # of a check whose input is drawn
+        self.poll = POLL
         self._board = board
         self._log = log
         self._skip = 0
@@ -89,9 +90,9 @@ class Rank:
         """Return a context in which another stream is current; on the CPU it does nothing."""
         return torch.Stream(self.device) if self.has_streams else contextlib.nullcontext()
 
-    def start(self, check: Check, skip: int, example: Any) -> None:
+    def start(self, check: Check, skip: int, example: Any, poll: float) -> None:
         """Begin a check whose first `skip` cases have been run already."""
-        self.example = example
+        self.example, self.poll = example, poll
         self._skip, self._index, self.operation = skip, 0, check.capability
         self._keeps_group = check.group
 

@@ -14,14 +14,15 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from c10d_conformance.settings import Settings
-from c10d_conformance.verdicts import FAILURES, HANG, INIT, Outcome, worst
+from c10d_conformance.settings import POLL, Settings
+from c10d_conformance.verdicts import FAILURES, HANG, INIT, WRONG, Outcome, worst
 
 # Runs after a bug's first failure, in which examples get smaller: a count and not a time, so that a
 # busy machine finds the same. A hang, which takes the limit, counts as several.
 SHRINKING = 200
 HANGING = 50
-SHORTER = 0.2  # of the limit: an example like one that has hung for all of it
+# Of the limit, and of the time to poll: for an example like one that has failed after all of it.
+SHORTER = 0.2
 
 
 class Failure(Exception):
@@ -39,7 +40,7 @@ class Search:
 
     settings: Settings
     strategy: Any  # of hypothesis
-    run: Callable[[Any, float], Outcome]  # for so many seconds without progress
+    run: Callable[[Any, float, float], Outcome]  # seconds: without progress, and of a poll
 
     def __post_init__(self) -> None:
         # A bug may show now and then only. Hypothesis asks again, and gets the first answer.
@@ -48,7 +49,8 @@ class Search:
         self._known: set[type[Failure]] = set()
         self._once: dict[type[Failure], Failure] = {}  # which did not fail again
         self._left = float("inf")  # runs
-        self._hanging: set[str] = set()  # the kinds of which an example has hung
+        self._failing: set[type[Failure]] = set()  # bugs that took all of their time
+        self._hurried: set[Any] = set()  # examples whose poll was shorter
         self._start: Outcome | None = None  # which failed, so no example can be run
         self._is_new = self._was_new = False  # the ranks of the next example, and of the last one
 
@@ -66,14 +68,20 @@ class Search:
         if not failures:
             verdict = worst(outcome.verdict for outcome in tried)
             return [Outcome(f"{len(tried)} drawn examples", verdict, tried[0].text)]
+        outcomes = []
         for failure in failures:
-            outcome = failure.outcome
+            outcome, again = failure.outcome, True
+            if failure.example in self._hurried:
+                slower = self._run(failure.example, POLL)
+                again = slower.verdict == outcome.verdict
+                outcome = slower if again else outcome
             outcome.name = str(failure.example)  # in full, which a board has no room for
             outcome.text += f"\nthe smallest of {len(tried)} examples, {self._how()}"
-            if type(failure) not in self._known:
+            if not again or type(failure) not in self._known:
                 outcome.text += "\nnew ranks are right, so it needs the examples before, or luck"
             outcome.program = failure.example.program(self.settings)
-        return [failure.outcome for failure in failures]
+            outcomes.append(outcome)
+        return outcomes
 
     def _how(self) -> str:
         return f"--seed {self.settings.seed} --examples {self.settings.examples}"
@@ -110,34 +118,40 @@ class Search:
         if example not in self._outcomes:
             if self._is_enough(example.kind):
                 return
-            self._outcomes[example] = self._run(example)
+            poll = POLL
+            if self._bug(WRONG, example.kind) in self._failing:
+                self._hurried.add(example)
+                poll *= SHORTER
+            self._outcomes[example] = self._run(example, poll)
         outcome = self._outcomes[example]
         bug = self._bug(outcome.verdict, example.kind)
         if outcome.verdict in FAILURES and bug not in self._known:
             self._left = min(self._left, SHRINKING)
+            self._failing.add(bug)
             raise bug(example, outcome)
 
-    def _run(self, example: Any) -> Outcome:
+    def _run(self, example: Any, poll: float) -> Outcome:
         """Return the outcome of an example: a failure only if it fails in new ranks, too.
 
         So the smallest one does not depend on what its ranks did before.
         """
-        first = outcome = self._run_once(example)
+        first = outcome = self._run_once(example, poll)
         if outcome.verdict in FAILURES and not self._was_new:
-            outcome = self._run_once(example)
+            outcome = self._run_once(example, poll)
         if first.verdict in FAILURES and outcome.verdict not in FAILURES:
             bug = self._bug(first.verdict, example.kind)
             self._once.setdefault(bug, bug(example, first))
         return outcome
 
-    def _run_once(self, example: Any) -> Outcome:
-        part = SHORTER if example.kind in self._hanging else 1
+    def _run_once(self, example: Any, poll: float) -> Outcome:
+        hang = self._bug(HANG, example.kind)
+        part = SHORTER if hang in self._failing else 1
         self._was_new = self._is_new
-        outcome = self.run(example, self.settings.limit * part)
+        outcome = self.run(example, self.settings.limit * part, poll)
         self._is_new = outcome.verdict in FAILURES  # which costs the ranks
         self._left -= HANGING if outcome.verdict == HANG else 1
         if outcome.verdict == HANG:
-            self._hanging.add(example.kind)
+            self._failing.add(hang)
         if outcome.name == INIT:
             self._start = outcome
         return outcome

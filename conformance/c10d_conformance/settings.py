@@ -11,6 +11,7 @@ class Mistake(Exception):
 
 
 LIMIT = 10.0  # seconds without progress after which a case hangs
+POLL = 1.0  # seconds in which is_completed() must become True
 EXAMPLES = 50  # that a check of drawn inputs tries, which take some seconds if they are right
 
 

@@ -12,7 +12,7 @@ from c10d_conformance import registry
 from c10d_conformance import search as search_module
 from c10d_conformance.checks.generated import Limit
 from c10d_conformance.search import Search
-from c10d_conformance.settings import Settings
+from c10d_conformance.settings import POLL, Settings
 from c10d_conformance.verdicts import CRASH, HANG, INIT, REFUSED, RIGHT, WRONG, Outcome
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ def search(verdict, **options):
     """Return the outcomes of a search, and the numbers that it tried, for `verdict(number)`."""
     tried = []
 
-    def run(example, limit):
+    def run(example, limit, poll):
         tried.append(example.value)
         return Outcome(str(example), verdict(example.value), "a text")
 
@@ -111,7 +111,7 @@ def test_few_inputs_like_one_that_hangs_are_run():
 def test_only_the_first_input_that_hangs_takes_the_whole_limit():
     limits = []
 
-    def run(example, limit):
+    def run(example, limit, poll):
         hangs = example.value > 500
         limits.append((limit, hangs))
         return Outcome(str(example), HANG if hangs else RIGHT, "a text")
@@ -124,10 +124,29 @@ def test_only_the_first_input_that_hangs_takes_the_whole_limit():
     assert {limit for limit, _ in limits[first + 1 :]} == {2.0}
 
 
+def test_inputs_like_one_that_fails_are_polled_for_less_time():
+    polls = []
+
+    def run(example, limit, poll):
+        wrong = example.value > 500
+        polls.append((example.value, poll, wrong))
+        return Outcome(str(example), WRONG if wrong else RIGHT, "a text")
+
+    numbers = st.builds(Number, st.integers(0, 500).map(lambda number: 2 * number))
+    outcomes = Search(Settings("gloo"), numbers, run).outcomes()
+    failing = [poll for _, poll, wrong in polls if wrong]
+    assert failing[:2] == [POLL, POLL]  # also in new ranks
+    again = failing.index(POLL, 2)
+    assert {*failing[2:again]} == {POLL * search_module.SHORTER}
+    # The smallest one, which the report has, takes all of the time again.
+    assert outcomes[0].name == "number 502" and {*failing[again:]} == {POLL}
+    assert {value for value, _, _ in polls[-len(failing[again:]) :]} == {502}
+
+
 def test_ranks_without_a_group_are_asked_once():
     failed = Outcome(INIT, REFUSED, "no group")
     asked = []
-    search = Search(Settings("gloo"), st.builds(Number), lambda x, _: asked.append(x) or failed)
+    search = Search(Settings("gloo"), st.builds(Number), lambda x, *_: asked.append(x) or failed)
     assert search.outcomes() == [failed] and len(asked) == 1
 
 

@@ -231,7 +231,8 @@ def _collectives(operation: str) -> Callable[[int], Any]:
 
 def _collective(operation: str) -> Callable[[Rank, Drawn], None]:
     def collective(rank: Rank, drawn: Drawn) -> None:
-        perform(dataclasses.replace(drawn, me=rank.rank, device=rank.device))
+        place = {"me": rank.rank, "device": rank.device}
+        perform(dataclasses.replace(drawn, **place, poll=rank.poll))
 
     collective.__name__ = operation
     collective.__module__ = __name__
