@@ -1,22 +1,20 @@
 """The command line: read the arguments, run pytest on the checks, write the report."""
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from c10d_conformance import registry
+from c10d_conformance.beside import Beside
 from c10d_conformance.options import add_options, check_writable, lines_of, settings_of
 from c10d_conformance.preparation import load_checks, prepared_pool
 from c10d_conformance.registry import Check
 from c10d_conformance.settings import Mistake, Settings
-
-if TYPE_CHECKING:
-    from c10d_conformance.pool import Pool
 
 ERROR = 2  # the exit status for a wrong call; 1 says that a check failed, 0 that none did
 
@@ -76,11 +74,11 @@ def _run(options: argparse.Namespace) -> int:
         return _list(load_checks(), options.quick)
     _check_arguments(options)
     settings = settings_of(options, "--")
-    with prepared_pool(settings) as pool:
-        return _run_in(pool, settings, options)
+    with prepared_pool(settings) as pool, contextlib.closing(Beside(pool, settings)) as ranks:
+        return _run_in(ranks, settings, options)
 
 
-def _run_in(pool: "Pool", settings: Settings, options: argparse.Namespace) -> int:
+def _run_in(ranks: Beside, settings: Settings, options: argparse.Namespace) -> int:
     from c10d_conformance import report
     from c10d_conformance.progress import Progress
 
@@ -88,7 +86,7 @@ def _run_in(pool: "Pool", settings: Settings, options: argparse.Namespace) -> in
     add_to = Path(options.add_claims) if options.add_claims else None
     before = _claims(add_to) if add_to and add_to.exists() else {}
     settings = dataclasses.replace(settings, claims=claims)
-    progress = Progress(settings, pool, options.report, options.verbose)
+    progress = Progress(settings, ranks, options.report, options.verbose)
     # Only this plugin: what else is installed or set must not change the result.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):

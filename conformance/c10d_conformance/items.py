@@ -1,6 +1,5 @@
 """Checks as tests of pytest, for the command line and beside an author's own tests."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -17,8 +16,8 @@ from c10d_conformance.verdicts import FAILURES, REFUSED, Outcome, worst
 class Ranks(Protocol):
     """Runs checks: a pool, or the server that has one."""
 
-    def run(self, check: Check, size: int) -> list[Outcome]:
-        """Run a check with `size` ranks and return the outcomes of its cases."""
+    def timed(self, check: Check, size: int) -> tuple[list[Outcome], float]:
+        """Return the outcomes of a check with `size` ranks, and its seconds."""
 
 
 class Run(Protocol):
@@ -87,9 +86,8 @@ class Item(pytest.Item):
         if reason:
             run.add(report.Result(self.check, self.size, [], 0.0, f"skipped: {reason}"))
             pytest.skip(reason)
-        start = time.monotonic()
-        outcomes = run.pool.run(self.check, self.size)
-        result = report.Result(self.check, self.size, outcomes, time.monotonic() - start)
+        outcomes, seconds = run.pool.timed(self.check, self.size)
+        result = report.Result(self.check, self.size, outcomes, seconds)
         run.add(result)
         counts = Counter(outcome.verdict for outcome in outcomes)
         self.user_properties += [(f"verdict {key}", count) for key, count in counts.items()]

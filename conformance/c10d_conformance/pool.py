@@ -223,13 +223,20 @@ class Pool:
         self._hosts = hosts
         self._standing: dict[int, Team] = {}
 
+    def timed(self, check: Check, size: int) -> tuple[list[Outcome], float]:
+        """Return the outcomes of a check with `size` ranks, and its seconds."""
+        start = time.monotonic()
+        return self.run(check, size), time.monotonic() - start
+
     def run(self, check: Check, size: int) -> list[Outcome]:
         """Run a check with `size` ranks and return the outcomes of its cases."""
         if check.examples:
             strategy = check.examples(size)
-            return Search(
-                self._settings, strategy, lambda x, *times: self._run(check, size, *times, x)[0]
-            ).outcomes()
+
+            def run(example: Any, limit: float, poll: float) -> Outcome:
+                return self._run(check, size, limit, poll, example)[0]
+
+            return Search(self._settings, strategy, run).outcomes()
         return self._run(check, size, self._settings.limit)
 
     def _run(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from c10d_conformance import report
-from c10d_conformance.items import Collection
+from c10d_conformance.beside import Beside
+from c10d_conformance.items import Collection, Item
 from c10d_conformance.plugin import NODE, register_markers
-from c10d_conformance.pool import Pool
 from c10d_conformance.settings import Settings
 from c10d_conformance.verdicts import FAILURES, worst
 
@@ -19,7 +19,7 @@ class Progress:
     """State of one run; pytest calls the methods whose names begin with `pytest_`."""
 
     def __init__(
-        self, settings: Settings, pool: Pool, report_path: str | None, verbose: bool
+        self, settings: Settings, pool: Beside, report_path: str | None, verbose: bool
     ) -> None:
         self.settings = settings
         self.pool = pool
@@ -43,6 +43,10 @@ class Progress:
         session.items = list(collection.collect())
         session.config.hook.pytest_collection_modifyitems(
             session=session, config=session.config, items=session.items
+        )
+        run = [item for item in session.items if isinstance(item, Item)]
+        self.pool.plan(
+            (item.check, item.size) for item in run if not self.settings.skip_reason(item.check)
         )
         session.testscollected = self._total = len(session.items)
         return True

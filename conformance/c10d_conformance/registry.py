@@ -75,6 +75,7 @@ class Check:
     minimum: int = 2  # the fewest ranks it makes sense with
     group: bool = True  # in the standing default group; False: in new ranks without a group
     quick: bool = False
+    waits: bool = False  # mostly, for a timeout: it may run beside other checks
     patience: float = 1  # how many times the usual limit a case may take
     device: str = ""  # ANY, or one of the others below
     environment: dict[str, str] = field(default_factory=dict)

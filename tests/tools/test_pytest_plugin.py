@@ -179,7 +179,7 @@ def test_an_interrupted_check_ends_with_its_ranks(tmp_path, monkeypatch):
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            server.run(check, 2)
+            server.timed(check, 2)
         assert not any(psutil.pid_exists(int(file.read_text())) for file in files)
         thread.join()
     finally:
@@ -193,7 +193,7 @@ def test_a_server_that_ends_is_one_message_and_another_one_starts():
         server.start()
         server._process.kill()
         with pytest.raises(Mistake, match="the process that starts the ranks has ended"):
-            server.run(check, 2)
-        assert [outcome.verdict for outcome in server.run(check, 2)] == ["right"]
+            server.timed(check, 2)
+        assert [outcome.verdict for outcome in server.timed(check, 2)[0]] == ["right"]
     finally:
         server.close()

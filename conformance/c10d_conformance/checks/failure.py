@@ -131,6 +131,7 @@ for _name in CALLS:
         "When a rank is killed, the others get an error within the timeout.",
         "torch.distributed.init_process_group (timeout)",
         group=False,
+        waits=True,
         ranks=(3,),
         quick=_name == "all_reduce",
         device=_device_of(_name),
@@ -141,6 +142,7 @@ for _name in ("all_reduce", "recv"):
         "When the process of a rank ends, the others get an error in time.",
         "torch.distributed.init_process_group (timeout)",
         group=False,
+        waits=True,
         ranks=(3,),
     )(_lost(_name, "exits"))
 
@@ -150,6 +152,7 @@ for _name in ("all_reduce", "recv"):
     "After an error, the group can be destroyed in a bounded time.",
     "torch.distributed.destroy_process_group",
     group=False,
+    waits=True,
     ranks=(3,),
 )
 def destroy_after_a_loss(rank: Rank) -> None:
@@ -167,6 +170,7 @@ def destroy_after_a_loss(rank: Rank) -> None:
     "A rank that ends during a large operation is an error on the others.",
     "torch.distributed.init_process_group (timeout)",
     group=False,
+    waits=True,
     ranks=(3,),
 )
 def killed_during_an_operation(rank: Rank) -> None:
@@ -210,6 +214,7 @@ for _name in (
         "A call that waits longer than the timeout of its group raises an error.",
         "torch.distributed.init_process_group (timeout)",
         group=False,
+        waits=True,
         ranks=(2,),
         quick=_name == "all_reduce",
         device=_device_of(_name),
@@ -221,6 +226,7 @@ for _name in (
     "A rank that comes late, but within the timeout, is waited for.",
     "torch.distributed.init_process_group (timeout)",
     group=False,
+    waits=True,
     quick=True,
 )
 def late_within_the_timeout(rank: Rank) -> None:
@@ -236,6 +242,7 @@ def late_within_the_timeout(rank: Rank) -> None:
     "wait() with a timeout raises when its own time is over.",
     "torch/csrc/distributed/c10d/Work.hpp (wait)",
     group=False,
+    waits=True,
     ranks=(2,),
 )
 def timeout_of_wait(rank: Rank) -> str | None:
@@ -255,6 +262,7 @@ def timeout_of_wait(rank: Rank) -> str | None:
     "new_group has a timeout of its own.",
     "torch.distributed.new_group (timeout)",
     group=False,
+    waits=True,
     ranks=(2,),
 )
 def timeout_of_a_group(rank: Rank) -> str | None:
@@ -272,6 +280,7 @@ def timeout_of_a_group(rank: Rank) -> str | None:
     "set_timeout changes the timeout of the calls that follow it.",
     "torch.distributed.ProcessGroup.set_timeout, torch.distributed.set_timeout",
     group=False,
+    waits=True,
     ranks=(2,),
 )
 def timeout_that_is_changed(rank: Rank) -> str | None:
@@ -287,6 +296,7 @@ def timeout_that_is_changed(rank: Rank) -> str | None:
     "A rank that calls after the others have failed gets an error, too.",
     "torch.distributed.init_process_group (timeout)",
     group=False,
+    waits=True,
     ranks=(2,),
 )
 def after_the_others_have_failed(rank: Rank) -> None:
@@ -307,6 +317,7 @@ def after_the_others_have_failed(rank: Rank) -> None:
     "A work that fails tells its future, which raises the error.",
     "torch.futures.Future.wait",
     group=False,
+    waits=True,
     ranks=(2,),
     device=CPU,
 )
@@ -325,6 +336,7 @@ def error_in_the_future(rank: Rank) -> str | None:
     "A rank that never comes makes init_process_group or the first call fail.",
     "torch.distributed.init_process_group (timeout)",
     group=False,
+    waits=True,
     ranks=(2,),
     patience=2,
 )
@@ -353,6 +365,7 @@ def _mismatch(rank: Rank, calls: Sequence[Callable[[], Any]], name: str) -> None
     "Ranks that call different operations end in time, without a crash.",
     "torch.distributed.init_process_group (timeout)",
     group=False,
+    waits=True,
 )
 def other_operation(rank: Rank) -> None:
     calls = [lambda: dist.barrier(), lambda: _all_reduce(rank)]
@@ -364,6 +377,7 @@ def other_operation(rank: Rank) -> None:
     "Ranks that give tensors of different sizes write nothing outside of them.",
     "torch.distributed.all_reduce",
     group=False,
+    waits=True,
 )
 def other_size(rank: Rank) -> None:
     content = values(rank.rank, (3 if rank.rank else 100,), torch.float32)
@@ -381,6 +395,7 @@ def other_size(rank: Rank) -> None:
     "Debug level DETAIL names the ranks' different operations in an error.",
     "torch.distributed (Debugging: TORCH_DISTRIBUTED_DEBUG)",
     group=False,
+    waits=True,
     environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
     quick=True,
 )
@@ -401,6 +416,7 @@ def detail_finds_another_operation(rank: Rank) -> None:
     "abort ends the operations of a group that wait for others.",
     "torch/csrc/distributed/c10d/Backend.hpp (abort)",
     group=False,
+    waits=True,
     ranks=(2,),
     quick=True,
 )
@@ -424,6 +440,7 @@ def abort(rank: Rank) -> str | None:
     "abort between startCoalescing and endCoalescing returns, and ends the calls and the group.",
     "torch/csrc/distributed/c10d/Backend.hpp:793-795 (abort), 333-347 (startCoalescing)",
     group=False,
+    waits=True,
     ranks=(2,),
 )
 def abort_while_coalescing(rank: Rank) -> str | None:
@@ -456,6 +473,7 @@ def abort_while_coalescing(rank: Rank) -> str | None:
     "An abort hook is called when an operation has failed, but not once it is unregistered.",
     "torch/csrc/distributed/c10d/Backend.hpp:271-298 (registerAbortHook); Hooks.hpp:71-81",
     group=False,
+    waits=True,
     ranks=(2,),
 )
 def abort_hooks(rank: Rank) -> str | None:

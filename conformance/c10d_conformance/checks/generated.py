@@ -231,8 +231,7 @@ def _collectives(operation: str) -> Callable[[int], Any]:
 
 def _collective(operation: str) -> Callable[[Rank, Drawn], None]:
     def collective(rank: Rank, drawn: Drawn) -> None:
-        place = {"me": rank.rank, "device": rank.device}
-        perform(dataclasses.replace(drawn, **place, poll=rank.poll))
+        perform(dataclasses.replace(drawn, me=rank.rank, device=rank.device, poll=rank.poll))
 
     collective.__name__ = operation
     collective.__module__ = __name__
