@@ -1,3 +1,3 @@
 """A test suite for c10d backends: any backend of torch.distributed, on any device."""
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"

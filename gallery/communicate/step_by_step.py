@@ -13,7 +13,8 @@ One step
 
 All collectives consist of *steps*, in each of which a rank writes one of its four slots and reads the slots of
 others. A rank must not read a slot before its owner has written it, and the owner must not overwrite a slot before
-all ranks have read it.
+all ranks have read it. Of two ranks that share a large sum, each also writes its half into the slot of the other while
+it may read it: :doc:`build-a-collective`.
 
 Two kinds of counters keep this order. Each slot has a counter ``posted``, which tells the other ranks what they can
 read there: it is 1 more than the number of the last step that was posted in the slot. Each rank has a counter

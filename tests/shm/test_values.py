@@ -68,6 +68,20 @@ def test_reductions_of_other_types(size):
     run(reduce_other_types, size, size)
 
 
+@in_ranks(2)
+def test_an_input_may_lie_in_the_outputs_of_an_all_gather(rank):
+    """Also a little beside its place, and larger than a slot."""
+    for count in (10, 300_000):
+        for shift in (-1, 0, 1):
+            memory = torch.zeros(2, count + 2)
+            outputs = [x[1 + shift : count + 1 + shift] for x in memory]
+            given = values(rank, (count,), torch.float32)
+            tensor = memory[rank][1 : count + 1].copy_(given)
+            dist.all_gather(outputs, tensor)
+            compare(outputs[rank], given)
+            compare(outputs[1 - rank], values(1 - rank, (count,), torch.float32))
+
+
 @in_ranks(3)
 def test_premul_sum(rank):
     for dtype in (torch.float32, torch.bfloat16, torch.float8_e4m3fn):

@@ -85,14 +85,16 @@ auto gather(Channel& channel, const Operation& op, const Run& run) {
   const Bytes in = op.in[0];
   const int me = channel.rank();
   const int from = op.out.empty() ? me : kEveryone;
+  const size_t count = parts(in.size(), size);
   return run(
-      parts(in.size(), size), from,
+      count, from,
       [=](const Step& step, size_t i) { copy(step.mine(), part(in, i, size)); },
       [=, &channel, out = op.out](const Step& step, size_t i, size_t&) {
         if (out.empty()) return;
         // The input is faster to read than its copy in the slot. It comes first, because
-        // it may lie in the output of another rank.
-        copy(part(out[me], i, size), part(in, i, size));
+        // it may lie in the output of another rank. If it has several parts, outputs of
+        // earlier ones may have overwritten it.
+        copy(part(out[me], i, size), count == 1 ? in : step.mine());
         for (const int rank : channel.others()) {
           copy(part(out[rank], i, size), step.of(rank));
         }

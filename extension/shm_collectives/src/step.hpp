@@ -74,7 +74,8 @@ inline uint64_t digest(const Note& note) {
 //   waits until its slot is free(), writes to mine(), posts the step, waits for
 //   what others have posted(), reads the slots of() others, is done().
 //
-// A rank may post a step before it has read the one before.
+// A rank may post a step before it has read the one before. Of two ranks that share a
+// sum, each also writes into the slot of the other, between posted() and done().
 // [step]
 class Step {
  public:

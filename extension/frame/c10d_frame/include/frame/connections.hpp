@@ -14,16 +14,18 @@ class Connections : public Messages {
  public:
   // [connections]
   // Moves what can move, and sets `ended` of each transfer that ends. Called before steps
-  // ask for the end of transfers, and only while this rank has an open operation. So a send
-  // has ended when it needs no further call here, and none on a rank that has received it.
+  // ask for the end of transfers, and only while this rank has an open operation, or leaves.
+  // So a send has ended when it needs no further call here, and none on a rank that has
+  // received it.
   virtual void progress() {}
 
   // A descriptor that can be read when progress() has work, or -1. Asked once; the frame
   // sleeps on a duplicate. With it, no function may wait for another rank or for the store.
   // Without it, a thread of the frame makes all calls, and naps between them.
   virtual int file() const { return -1; }
-  // Called after progress(), just before each sleep on the descriptor; returns false if
-  // progress() has work again.
+  // Called after progress(), before each sleep on the descriptor; returns false if
+  // progress() has work again. If not, the descriptor must tell of all that comes, also for
+  // transfers that begin after this.
   virtual bool arm() { return true; }
 
   // Why a rank cannot be reached, if the library knows; its transfers stay open.
@@ -62,7 +64,8 @@ class ConnectionTransport final : public MessageTransport {
   void progress() override {
     if (closed_) return; // a thread may look once more
     connections_->progress();
-    armed_ = arms_ && connections_->arm();
+    if (arming_ == Arming::asked)
+      arming_ = connections_->arm() ? Arming::armed : Arming::busy;
   }
 
   std::optional<std::string> failure() override { return watch_.failure(); }
@@ -94,11 +97,13 @@ class ConnectionTransport final : public MessageTransport {
   bool rest(const Idle& idle, Clock::time_point limit, const Look& look) override {
     if (!file_bell_) return Transport::rest(idle, limit, look);
     return file_bell_->rest(file_.number(), limit, look, [&] {
-      armed_ = false;
-      arms_ = true; // by the thread that has the turn
+      arming_ = Arming::asked;
       const bool moved = look();
-      arms_ = false;
-      return !moved && armed_;
+      const Arming answer = arming_.exchange(Arming::none);
+      // Another thread drives. It may do so for long.
+      if (!moved && answer == Arming::asked)
+        sleep_until(std::min(limit, Clock::now() + kNap));
+      return !moved && answer == Arming::armed;
     });
   }
   void wake() override { file_bell_ ? file_bell_->ring() : Transport::wake(); }
@@ -112,11 +117,17 @@ class ConnectionTransport final : public MessageTransport {
         std::strerror(errno) + " (see the limit, ulimit -n)");
   }
 
+  static constexpr microseconds kNap{50};
+
+  // The question of a thread that is about to sleep, and the library's answer, for which
+  // the thread that has the turn asks.
+  enum class Arming { none, asked, armed, busy };
+
   const std::shared_ptr<Connections> connections_;
   const Descriptor file_;
   const std::shared_ptr<FileBell> file_bell_; // null if there is no file
   Watch watch_;
-  std::atomic<bool> arms_ = false, armed_ = false; // see rest()
+  std::atomic<Arming> arming_ = Arming::none;
   bool closed_ = false;
   std::optional<Clock::time_point> lost_since_; // when a rank was first reported lost
 };

@@ -126,9 +126,13 @@ class OpenOperations {
 //
 //     what                            which thread may touch it
 //     schedule_, callers_, and the    any that holds the mutex, which none holds while
-//     callbacks of a Pending          steps, callbacks or destructors run
-//     running_, and the transport     the one that has the turn
-//     its wake() and rest()           any, and each that drives
+//     callbacks of a Pending, and     steps, callbacks or destructors run
+//     its end
+//     running_, the transport, and    the one that has the turn
+//     the steps of a Pending
+//     wake() and rest() of the        any, and each that drives
+//     transport
+//     missing() of a Pending          any: it has a mutex of its own
 //     turns_                          any: see Turns
 //
 // Methods that get a lock of the mutex let go of it meanwhile.

@@ -65,7 +65,7 @@ class Running {
     begun_.clear();
     Steps steps = transport_.leave(orderly);
     const auto advance = [&] {
-      transport_.progress();
+      quietly([&] { transport_.progress(); });
       return steps.advance();
     };
     for (Idle idle{0, Clock::now()}; !steps.done() && Clock::now() < limit;

@@ -50,7 +50,7 @@ class Schedule {
     set_ending(taken.size());
     return taken;
   }
-  // For one that is refused, and so was never put in.
+  // How many have been taken out, or refused, and have not ended.
   void set_ending(size_t count) { ending_ += count; }
   void set_ended(size_t count) { ending_ -= count; }
   bool is_ending() const { return ending_ > 0; }
