@@ -22,34 +22,20 @@ A ``Transfer`` is one message to another rank, or from it, with its bytes, of wh
 0, 1 or 2. On each channel, the messages from one rank to another arrive in order, and no channel waits for another one.
 Your code sets ``ended`` when the bytes may be used again: a send may end before its message has arrived.
 
-Derive your class from ``Connections``, which adds five functions to ``Messages``, for waiting and for failures. Each
-has a default, so override only those that your library needs:
+Derive your class from ``Connections``, which adds five functions to ``Messages``. Each has a default, so override only
+those that your library needs:
 
-.. listing:: extension/frame/c10d_frame/include/frame/connections.hpp
-   :part: connections
+.. admonition:: The five functions of ``Connections``
+   :collapsible: closed
+
+   .. listing:: extension/frame/c10d_frame/include/frame/connections.hpp
+      :part: connections
 
 The frame needs no more than these ten functions. With them, its class ``ConnectionTransport`` implements every
-collective and messages with tags, and lets threads sleep. It asks the kernel which ranks of this host are alive, and the
-store about those of other hosts. In ``tcp``, the class ``Sockets`` overrides all but ``arm``. The table leaves out
-``rank``, ``size`` and ``host``, which return what the constructor knows:
-
-.. list-table::
-   :header-rows: 1
-
-   * - function
-     - in ``tcp``
-   * - ``begin``, ``forget``
-     - put a transfer into the queue of its connection, and take it out again
-   * - ``progress``
-     - asks the kernel once which sockets are ready, and moves what can move
-   * - ``file``
-     - returns one descriptor for all sockets, on which threads sleep
-   * - ``lost``, ``close``
-     - say why a connection is broken, and close all of them: :doc:`lost-hosts`
+collective and messages with tags, lets threads sleep, and knows which ranks are alive.
 
 To use your own library, create :doc:`a project </tutorial/next-steps>` with
-``make new-backend NAME=acme KIND=messages``. At first its messages go through the store, so it works before you replace
-anything.
+``make new-backend NAME=acme KIND=messages``. It works before you replace anything.
 
 Programs use ``tcp`` like any other backend. In the next worker, an all-reduce adds up the numbers of the ranks, and
 then each rank sends the sum plus its own number to the next rank:
@@ -66,8 +52,6 @@ from launcher import launch, run_program
 launch("sockets/four_ranks.py", ranks=4)
 
 # %%
-# Each rank has the sum, and the message of the rank before it.
-#
 # Addresses in the store
 # ----------------------
 #
@@ -214,12 +198,7 @@ launch("sockets/connections.py", ranks=4)
 #         - that of a completion channel
 #         - ``ibv_req_notify_cq``, then look once more
 #
-# The end of the pages :doc:`/library/groups-and-tags`, :doc:`/library/requests-and-works` and
-# :doc:`/library/lost-ranks-of-a-library` has such tables for tags, for the end of requests and for dead ranks.
-#
-# Without a descriptor, leave ``file`` out: a thread of the frame then polls, but it naps between its calls. To be
-# faster, let a thread of your own poll, as :doc:`/library/which-thread-calls` shows, and return from ``file`` an eventfd
-# that it signals.
+# Without a descriptor, leave ``file`` out: a thread of the frame then polls, and naps between its calls.
 #
 # Flow control
 # ------------
