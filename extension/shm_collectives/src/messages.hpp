@@ -13,7 +13,7 @@ using frame::Blob, frame::copy, frame::part, frame::parts;
 // Up to this size, a message is tried at once: it takes about as long as to hand it to a
 // thread.
 constexpr size_t kMostAtOnce = 1 << 20;
-constexpr size_t kLeastPart = 16 << 10; // of a message, apart from its last one
+constexpr size_t kLeastPart = 32 << 10; // of a message, apart from its last one
 
 // Messages between two ranks. A message is cut into parts, which take the steps of the
 // ring between the two. Its note says which receive it is for. A send ends when a
