@@ -20,6 +20,9 @@ constexpr size_t kAtOnce = 64 << 10;
 // only because less data moves between their caches.
 constexpr size_t kSmall = 16 << 10, kSmallForTwo = kAtOnce;
 
+// Larger blocks would leave the caches before they are read.
+constexpr size_t kMostBlock = 64 << 10;
+
 // [pipeline]
 // The steps of most collectives: each rank writes one part ahead of the part
 // that it reads, from everyone or from one rank. All wait for all in the first
@@ -153,7 +156,8 @@ inline Steps all_reduce_by_shares(Channel& channel, const Operation& op) {
   const auto& others = channel.others();
   const bool in_place = channel.size() == 2;
   const size_t share = input.size() / channel.size() / kCacheLine * kCacheLine;
-  const size_t block = std::min(channel.block_bytes(), share + kCacheLine);
+  const size_t block =
+      std::min({channel.block_bytes(), share + kCacheLine, kMostBlock});
   const size_t size = block * channel.size();
   const size_t count = parts(input.size(), size);
   const uint64_t first = channel.begin();

@@ -98,6 +98,8 @@ class Mailbox final : public frame::Receives {
     copy({slot.data(), piece.size()}, piece);
     slot.posted.store(step + 1);
     memory_.member(to).bell.ring();
+    prefetch_to_write(
+        &memory_.ring_slot(rank_, to, sent_[to]), sizeof(RingSlot) + op.note.bytes);
   }
 
   bool send_at_once(const Operation& op) {

@@ -129,6 +129,15 @@ class Step {
     return {memory_.slot(rank, number_).posted, number_ + 1, rank};
   }
 
+  // Begins to bring my slot, which is free, into the cache of this rank, without the line
+  // of its counter: others may be looking at that.
+  void prefetch(size_t bytes) const {
+    Slot& slot = memory_.slot(rank_, number_);
+    auto* const begin = reinterpret_cast<std::byte*>(&slot.posted) + kCacheLine;
+    const auto size = slot.data() + bytes - begin;
+    if (size > 0) prefetch_to_write(begin, size);
+  }
+
   // [compare]
   // All have posted. Every rank compares the same notes, and so finds the same
   // difference.
@@ -202,6 +211,7 @@ class Channel {
     write(step, 0);
     step.post(note);
     posted_early_ = true;
+    this->step(first_ + 1).prefetch(note.bytes);
     Reached posted = step.posted();
     if (!is_soon(posted, policy_)) return false;
     all_posted(first_);
