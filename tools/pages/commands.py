@@ -27,7 +27,8 @@ NEEDED = ["Makefile", "conf.py", "languages.toml", "releases.toml", "site.toml",
 # What new projects consist of.
 NEEDED += ["starter", "starter_accelerator", "starter_messages", "conformance"]
 NEEDED += ["docs/_templates/project-readme.html", "docs/_templates/messages-readme.html"]
-NEEDED += ["docs/_templates/accelerator-readme.html", "docs/_templates/readme-upkeep.html"]
+NEEDED += ["docs/_templates/accelerator-readme.html", "docs/_templates/readme-start.html"]
+NEEDED += ["docs/_templates/readme-older-releases.html", "docs/_templates/readme-upkeep.html"]
 NEEDED += ["extension/frame"]
 NEEDED += ["extension/stream_collectives/src"]
 NEEDED += ["extension/simulated_accelerator"]

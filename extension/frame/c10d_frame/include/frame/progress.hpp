@@ -53,11 +53,7 @@ class OpenOperations {
     Lock lock(mutex_);
     if (!schedule_.closed()) goodbye_ = in(kLastMoments);
     turns_.forbid_at_once();
-    auto stopped = schedule_.close(reason);
-    lock.unlock();
-    finish(stopped, schedule_.closed());
-    stopped.clear(); // not with the lock: see finish()
-    lock.lock();
+    finish_all(lock, schedule_.close(reason), schedule_.closed());
     callers_.call_those(lock);
   }
   Clock::time_point goodbye() const { return goodbye_; } // the end of leaving
@@ -77,10 +73,14 @@ class OpenOperations {
 
   void fail(Lock& lock, const std::string& reason) {
     turns_.forbid_at_once();
-    auto failed = schedule_.fail(reason);
+    finish_all(lock, schedule_.fail(reason), schedule_.failure());
+  }
+
+  void finish_all(
+      Lock& lock, Schedule::List ended, const std::optional<std::string>& reason) {
     lock.unlock();
-    finish(failed, schedule_.failure());
-    failed.clear(); // not with the lock: see finish()
+    finish(ended, reason);
+    ended.clear(); // not with the lock: see finish()
     lock.lock();
   }
 
