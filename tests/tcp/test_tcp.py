@@ -165,6 +165,20 @@ def test_sockets_carry_what_the_simulator_counts(tmp_path):
     assert compiled("counts", tmp_path)() == f"{8 * len(NAMED)} cases\n"
 
 
+def test_an_input_may_be_any_output_of_a_gather():
+    """The root has what the others send when it begins to receive."""
+
+    def gather(rank):
+        outputs = [torch.full((3,), float(rank)) for _ in range(3)]
+        if rank == 2:
+            client().wait(["0 has sent", "1 has sent"])
+        dist.gather(outputs[0], outputs if rank == 2 else None, 2)
+        client().set(f"{rank} has sent", "")
+        return [output.tolist() for output in outputs]
+
+    assert run(gather, 3)[2] == [[0.0] * 3, [1.0] * 3, [2.0] * 3]
+
+
 def test_messages_wait_with_their_sender():
     """Memory does not grow by messages that no receive waits for."""
 

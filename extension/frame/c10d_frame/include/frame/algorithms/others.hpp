@@ -26,8 +26,9 @@ inline Steps direct(Messages& net, const Operation& op) {
   const int root = op.note.root;
   Transfers all(net);
   if (net.rank() != root) all.send(root, op.in[0]);
+  // The first, because the input may be the memory of another output.
+  if (net.rank() == root) net.copy(op.out[root], op.in[0]);
   for (int rank = 0; rank < net.size() && net.rank() == root; ++rank) {
-    if (rank == root) net.copy(op.out[rank], op.in[0]);
     if (rank != root) all.receive(rank, op.out[rank]);
   }
   co_await all;
