@@ -4,6 +4,7 @@ import functools
 import os
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 import torch
@@ -70,16 +71,30 @@ def test_reductions_of_other_types(size):
 
 @in_ranks(2)
 def test_an_input_may_lie_in_the_outputs_of_an_all_gather(rank):
-    """Also a little beside its place, and larger than a slot."""
-    for count in (10, 300_000):
-        for shift in (-1, 0, 1):
-            memory = torch.zeros(2, count + 2)
-            outputs = [x[1 + shift : count + 1 + shift] for x in memory]
-            given = values(rank, (count,), torch.float32)
-            tensor = memory[rank][1 : count + 1].copy_(given)
-            dist.all_gather(outputs, tensor)
-            compare(outputs[rank], given)
-            compare(outputs[1 - rank], values(1 - rank, (count,), torch.float32))
+    """Also beside its place, by less and by more than a slot, and larger than one."""
+    for count, shift in product((10, 300_000), (-1, 0, 1, 70_000)):
+        memory = torch.zeros(2, count + 70_001)
+        outputs = [x[1 + shift : count + 1 + shift] for x in memory]
+        given = values(rank, (count,), torch.float32)
+        tensor = memory[rank][1 : count + 1].copy_(given)
+        dist.all_gather(outputs, tensor)
+        compare(outputs[rank], given)
+        compare(outputs[1 - rank], values(1 - rank, (count,), torch.float32))
+
+
+@in_ranks(2)
+def test_an_output_may_lie_across_the_inputs(rank):
+    for count in (1000, 300_000):
+        given = values(rank, (2 * count,), torch.float32)
+        of_both = [values(r, (2 * count,), torch.float32).chunk(2) for r in range(2)]
+        memory = given.clone()
+        output = memory[count // 2 :][:count]
+        dist.reduce_scatter(output, list(memory.chunk(2)))
+        compare(output, of_both[0][rank] + of_both[1][rank])
+        memory = given.clone()
+        output = memory[count // 2 :][:count]
+        dist.scatter(output, list(memory.chunk(2)) if rank == 0 else None)
+        compare(output, of_both[0][rank])
 
 
 @in_ranks(3)

@@ -198,6 +198,25 @@ class Arguments {
     if (!condition) refuse(text...);
   }
 
+  // Copies inputs that lie partly in an output, which a transport may write first. Only a
+  // piece that is both stays, and those of a device, whose libraries define this.
+  void keep_inputs() {
+    if (!device.is_cpu()) return;
+    for (Bytes& piece : in) {
+      const auto partly = [&](Bytes other) {
+        const bool apart =
+            end_of(piece) <= other.data() || end_of(other) <= piece.data();
+        const bool same = piece.data() == other.data() && piece.size() == other.size();
+        return !apart && !same;
+      };
+      if (std::ranges::none_of(out, partly)) continue;
+      const auto size = static_cast<int64_t>(piece.size());
+      const Bytes copied = keep(at::empty(size, at::kByte));
+      copy(copied, piece);
+      piece = copied;
+    }
+  }
+
   // The operation of these arguments, which must stay where they are; `owner` keeps the
   // tensors.
   Operation operation(std::shared_ptr<const void> owner = nullptr) const {
@@ -283,6 +302,8 @@ class Arguments {
     }
     return pieces;
   }
+
+  static const std::byte* end_of(Bytes piece) { return piece.data() + piece.size(); }
 
   Bytes keep(const at::Tensor& tensor) {
     kept_.push_back(tensor);

@@ -290,6 +290,7 @@ class BackendOn : public c10d::Backend {
     return group_.run_late([&] {
       auto call = group_.begin(kind, opts.timeout);
       fill(call);
+      call.keep_inputs();
       return group_.run(std::move(call), opts.asyncOp);
     });
   }
