@@ -801,6 +801,22 @@ TEST_SUITE("at_once") {
     CHECK(behind->note().sequence == 2);
   }
 
+  TEST_CASE("the deadline of a collective begins when that with the turn has ended") {
+    Ranks ranks(2);
+    auto call = ranks[0].barrier();
+    Turn turn;
+    CHECK_FALSE(ranks[0].at_once(call, turn));
+    const auto behind = ranks[0].submit(ranks[0].barrier(1s)); // by another thread
+    const auto first = ranks[0].submit(std::move(call), std::move(turn));
+    let_pass(3s);
+    CHECK(ranks[1].run(ranks[1].barrier()) == "");
+    CHECK(ranks[0].end_of(first) == "");
+    let_pass(900ms);
+    CHECK(error_of(behind) == "goes on");
+    CHECK(ranks[1].run(ranks[1].barrier()) == "");
+    CHECK(ranks[0].end_of(behind) == "");
+  }
+
   TEST_CASE("a turn that is lost fails the group") {
     Ranks ranks(2);
     {

@@ -22,6 +22,9 @@ class Schedule {
     const auto put = [&](List& list, List& added) {
       list.splice(has_begun ? list.begin() : list.end(), added);
     };
+    // The clock of the one that is no longer the first begins again.
+    if (!collective.empty() && has_begun && !collectives_.empty())
+      collectives_.front()->deadline = kNever;
     put(unfinished_, one);
     put(collectives_, collective);
     if (!is_collective || collectives_.front() == pending) put(next_, next);
