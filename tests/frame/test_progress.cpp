@@ -206,3 +206,38 @@ TEST_CASE(
     engine->close("the test is over");
   }
 }
+
+namespace {
+
+class Mute final : public frame::Transport {
+ public:
+  explicit Mute(bool blocks)
+      : Transport({0, 2, {"fake", "0", {}}, {}, {}}), blocks_(blocks) {}
+  bool can_block() const override { return blocks_; }
+  void wake() override { throw std::runtime_error("it cannot wake"); }
+  Steps receive(const Operation& op) override {
+    Until come([tag = op.note.tag] { return tag != 1; });
+    co_await come;
+  }
+  Steps exchange(const Note&, Pieces, int, Blobs&) override { return {}; }
+  Steps send(const Operation&) override { return {}; }
+
+ private:
+  const bool blocks_;
+};
+
+} // namespace
+
+TEST_CASE("threads look again although the transport cannot wake them") {
+  for (const bool blocks : {false, true}) {
+    const auto engine = std::make_shared<Engine>(std::make_unique<Mute>(blocks));
+    engine->start();
+    const auto open = receive_with(1), ends = receive_with(2);
+    engine->submit(open);
+    engine->wait_briefly(open);
+    engine->run(ends);
+    CHECK(ends->error() == nullptr);
+    engine->close("the test is over");
+    CHECK(frame::text_of(open->error()).find("the test is over") != std::string::npos);
+  }
+}

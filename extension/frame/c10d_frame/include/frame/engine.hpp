@@ -105,7 +105,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     const auto time = note.kind == Kind::send ? kBrief / 2 : kBrief;
     const auto limit = Clock::now() + (brief ? time : microseconds(0));
     // Another thread that drives, and rests, may not have begun it.
-    if (!wait([&] { return pending->ended(); }, limit)) progress_.transport().wake();
+    if (!wait([&] { return pending->ended(); }, limit)) progress_.wake();
   }
 
   // Runs an operation to its end.

@@ -41,6 +41,11 @@ class OpenOperations {
     callers_.tell_all();
   }
 
+  // Threads that rest look again, at the latest when their rest is over.
+  void wake() {
+    quietly([this] { transport_->wake(); });
+  }
+
   // Ends all operations, on all ranks. Not with the turn.
   void fail(const std::string& reason) {
     Lock lock(mutex_);
@@ -103,7 +108,7 @@ class OpenOperations {
       callers_.wake_caller();
     }
     lock.unlock();
-    transport_->wake();
+    wake();
   }
 
   const Names names_;
@@ -154,7 +159,7 @@ class Progress final : public OpenOperations {
     }
     if (ended) turn = Turn();
     // Another thread may have found it taken, and sleeps since.
-    if (ended && turns_.is_busy()) transport_->wake();
+    if (ended && turns_.is_busy()) wake();
     return ended;
   }
 
@@ -183,7 +188,7 @@ class Progress final : public OpenOperations {
     if (!can_block_) return; // this thread looks itself
     callers_.wake_driver();
     callers_.wake_caller(); // which enforces the deadline, too
-    transport_->wake();
+    wake();
   }
 
   // [wait]
@@ -285,7 +290,7 @@ class Progress final : public OpenOperations {
       if (moved) idle = {0, now};
     }
     // Another thread may have found the turn taken, and sleeps since.
-    if (resting_ > 0 && schedule_.has_work()) transport_->wake();
+    if (resting_ > 0 && schedule_.has_work()) wake();
   }
 
   bool rest(const Idle& idle, Clock::time_point limit, const Transport::Look& look) {
