@@ -1,6 +1,6 @@
 // A transport that reads what has come for all operations in progress().
 
-#include "frame/engine.hpp"
+#include "frame/work.hpp"
 
 #include <doctest/doctest.h>
 
@@ -205,6 +205,23 @@ TEST_CASE(
     CHECK(took < 25ms);
     engine->close("the test is over");
   }
+}
+
+TEST_CASE("a thread that drives wakes when the future that it waits for is complete") {
+  std::atomic<bool> lasts = false;
+  const auto engine = std::make_shared<Engine>(std::make_unique<Sleepy>(lasts));
+  engine->start();
+  engine->submit(receive_with(1)); // goes on, so that the thread drives
+  const auto ends = receive_with(2);
+  engine->when_ended(ends, [] { frame::sleep_until(frame::Clock::now() + 10ms); });
+  const auto work = c10::make_intrusive<frame::Work>(0, c10d::OpType::RECV, nullptr,
+      engine, frame::Operations{ends}, frame::Tensors{});
+  work->getFuture();
+  const auto begin = frame::Clock::now();
+  engine->submit(ends);
+  CHECK(work->wait());
+  CHECK(frame::Clock::now() - begin == 10ms);
+  engine->close("the test is over");
 }
 
 namespace {

@@ -39,6 +39,7 @@ class OpenOperations {
   void tell_all() {
     const Lock lock(mutex_);
     callers_.tell_all();
+    wake_resting();
   }
 
   // Threads that rest look again, at the latest when their rest is over.
@@ -111,6 +112,11 @@ class OpenOperations {
     wake();
   }
 
+  // A thread that drives may wait for a future, too, and rests in the transport.
+  void wake_resting() {
+    if (resting_ > 0) wake();
+  }
+
   const Names names_;
   const int rank_;
   const bool can_block_;
@@ -119,6 +125,7 @@ class OpenOperations {
   Callers callers_;
   Schedule schedule_;
   Clock::time_point goodbye_;
+  int resting_ = 0; // threads that rest while they drive
   const std::unique_ptr<Transport> transport_;
 };
 
@@ -254,6 +261,7 @@ class Progress final : public OpenOperations {
     while (!schedule_.closed() || callers_.has_calls()) {
       if (callers_.has_calls()) {
         callers_.call_next(lock);
+        wake_resting();
       } else {
         callers_.wait_for_calls(lock, schedule_.deadline());
       }
@@ -290,7 +298,7 @@ class Progress final : public OpenOperations {
       if (moved) idle = {0, now};
     }
     // Another thread may have found the turn taken, and sleeps since.
-    if (resting_ > 0 && schedule_.has_work()) wake();
+    if (schedule_.has_work()) wake_resting();
   }
 
   bool rest(const Idle& idle, Clock::time_point limit, const Transport::Look& look) {
@@ -358,7 +366,6 @@ class Progress final : public OpenOperations {
     }
   }
 
-  int resting_ = 0; // threads that rest while they drive
   bool announced_ = false; // the failure; others may not know it yet
   Running running_{*transport_}; // its steps end before the transport does
   Turn last_turn_; // of the driver, for ever
