@@ -136,6 +136,21 @@ TEST_SUITE("callbacks") {
     }
   }
 
+  TEST_CASE("a callback is called although the group closes while its operation ends") {
+    for (const bool can_block : kBoth) {
+      Ranks ranks(2, can_block);
+      const auto pending = ranks[0].submit(ranks[0].barrier());
+      const auto future = ranks[0].work({pending})->getFuture();
+      ranks[0].before_end(pending, [] { let_pass(1s); });
+      Job waits([&] { CHECK(ranks[0].end_of(pending) == ""); });
+      CHECK(ranks[1].run(ranks[1].barrier()) == "");
+      let_pass(100ms); // the operation has been taken out
+      ranks[0].close();
+      CHECK(waits.error() == "");
+      CHECK(future->completed());
+    }
+  }
+
   TEST_CASE("callbacks are called at a failure, and at the end of the group") {
     for (const bool can_block : kBoth) {
       for (const bool fails : {false, true}) {

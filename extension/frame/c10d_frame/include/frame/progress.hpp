@@ -258,7 +258,7 @@ class Progress final : public OpenOperations {
   // For a thread of its own: calls back, in the order in which operations end.
   void call_back() {
     Lock lock(mutex_);
-    while (!schedule_.closed() || callers_.has_calls()) {
+    while (!schedule_.closed() || schedule_.is_ending() || callers_.has_calls()) {
       if (callers_.has_calls()) {
         callers_.call_next(lock);
         wake_resting();
