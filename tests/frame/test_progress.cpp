@@ -16,6 +16,7 @@ struct Wire {
   std::atomic<int> come = 0, reads = 0, asked = 0;
   std::atomic<bool> broken = false, dead = false, comes_late = false, has_left = false;
   int read = 0;
+  int asked_in_vain = 0; // whether the others know of the failure
 };
 
 class Reader final : public frame::Transport {
@@ -49,6 +50,7 @@ class Reader final : public frame::Transport {
     co_await answered;
     wire_.has_left = true;
   }
+  bool has_told() override { return wire_.asked_in_vain-- <= 0; }
   Steps exchange(const Note&, Pieces, int, Blobs&) override { return {}; }
   Steps send(const Operation&) override { return {}; }
 
@@ -101,6 +103,18 @@ TEST_CASE("what progress() throws ends the group") {
   for (const auto& each : {one, other}) {
     CHECK(group.end_of(each).find("the wire is cut") != std::string::npos);
   }
+}
+
+TEST_CASE(
+    "a thread rests until the others know of a failure, whatever progress() throws") {
+  Wire wire;
+  Group group(wire);
+  const auto receive = group.receive();
+  const auto begin = frame::Clock::now();
+  wire.asked_in_vain = 100;
+  wire.broken = true;
+  CHECK(group.end_of(receive).find("the wire is cut") != std::string::npos);
+  CHECK(frame::Clock::now() - begin > 1ms); // it stands still while a thread works
 }
 
 TEST_CASE("the last data of a rank that has died counts") {

@@ -347,7 +347,8 @@ class Progress final : public OpenOperations {
       });
     } catch (...) {
       Lock lock(mutex_);
-      fail(lock, text_of(std::current_exception()));
+      moved = !schedule_.failure(); // or it throws again, until the others know
+      if (moved) fail(lock, text_of(std::current_exception()));
     }
     running_.drop_ended();
     return moved;
