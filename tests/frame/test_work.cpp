@@ -627,6 +627,24 @@ TEST_SUITE("groups") {
     }
   }
 
+  TEST_CASE("a call that is refused lets go of its tensors, also with a profiler") {
+    const auto handle = at::addGlobalCallback(at::RecordFunctionCallback(
+        [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
+          return nullptr;
+        }));
+    bool has_gone = false;
+    run_group(1, /*can_block=*/false, [&](frame::Group& group) {
+      group.shutdown();
+      float memory = 0;
+      const auto tensor = at::from_blob(
+          &memory, {1}, [owner = at_end_of_life([&] { has_gone = true; })](void*) {});
+      CHECK_THROWS_WITH(group.run(all_reduce(group, tensor), true),
+          doctest::Contains("its group was destroyed"));
+    });
+    at::removeCallback(handle);
+    CHECK(has_gone);
+  }
+
   TEST_CASE("no thread comes back from a wait once Python exits") {
     const auto status = status_of_fork([] {
       const auto network = std::make_shared<Network>(2);

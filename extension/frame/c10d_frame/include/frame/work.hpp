@@ -41,7 +41,7 @@ class Work : public c10d::Work {
         operations_(std::move(operations)),
         outputs_(std::move(outputs)) {
     if (!recordFunctionEndCallback_) return; // no profiler is running
-    const auto end = last_time([end = recordFunctionEndCallback_](auto) { end(); });
+    const auto end = last_time(recordFunctionEndCallback_);
     for (const auto& one : operations_) engine_->before_end(one, end);
   }
   // [/profiler]
@@ -129,15 +129,17 @@ class Work : public c10d::Work {
   }
 
   void when_ended(const Callback& callback) {
-    const auto last = last_time(callback);
+    const auto last = last_time(
+        [callback, operations = operations_] { callback(first_error(operations)); });
     for (const auto& operation : operations_) engine_->when_ended(operation, last);
   }
 
-  // Each operation calls this; the last one calls back.
-  std::function<void()> last_time(const Callback& callback) const {
+  // Each operation calls this; the last one calls back. It owns no operation: a profiler's
+  // callback is there before the operation begins, which may be refused.
+  std::function<void()> last_time(const std::function<void()>& callback) const {
     auto left = std::make_shared<std::atomic<size_t>>(operations_.size());
-    return [callback, left, operations = operations_] {
-      if (left->fetch_sub(1) == 1) callback(first_error(operations));
+    return [callback, left] {
+      if (left->fetch_sub(1) == 1) callback();
     };
   }
 
