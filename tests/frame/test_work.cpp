@@ -590,6 +590,33 @@ TEST_SUITE("groups") {
     }
   }
 
+  TEST_CASE("a profiler knows of a coalesced call before it begins") {
+    static std::vector<int> exchanges; // before each call
+    static Network* asked;
+    exchanges.clear();
+    const auto handle = at::addGlobalCallback(at::RecordFunctionCallback(
+        [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
+          settle(); // a call that has begun also ends
+          exchanges.push_back(asked->count(0, "exchange"));
+          return nullptr;
+        }));
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    const auto network = std::make_shared<Network>(1, /*can_block=*/true);
+    asked = network.get();
+    {
+      frame::Group group(store, 0, 1, c10::make_intrusive<FakeOptions>(network));
+      const auto call = [&](size_t) {
+        group.run(group.begin(Kind::barrier, kNoTimeout), /*async=*/true);
+      };
+      group.start_coalescing();
+      call(0);
+      CHECK(group.end_coalescing()->wait());
+      CHECK(group.together(Kind::barrier, true, 2, 2, call)->wait());
+    }
+    at::removeCallback(handle);
+    CHECK(exchanges == std::vector{0, 1, 1}); // the call, the end, and two together
+  }
+
   TEST_CASE("calls together begin after all have checked their tensors") {
     for (const bool can_block : kBoth) {
       run_group(2, can_block, [](frame::Group& group) {

@@ -163,23 +163,26 @@ class Group {
     const Tensors results(arguments.results.begin(), arguments.results.end());
     const auto operation = std::make_shared<Pending>(std::move(arguments));
     auto& [submit, operations, all_results] = *coalescing_.batch();
+    WorkPtr work; // before the operation can end, for a profiler
+    if (submit && async) {
+      work = this->work(operation->note().kind, {operation}, results);
+    }
     if (submit) engine_->submit(operation);
     operations.push_back(operation);
     all_results.insert(all_results.end(), results.begin(), results.end());
     if (!submit) return nullptr;
-    WorkPtr work; // before the operation can end, for a profiler
-    if (async) work = this->work(operation->note().kind, {operation}, results);
     engine_->wait_briefly(operation); // or nobody would begin it before the end
     return work;
   }
 
   WorkPtr work_of(Batch batch) {
     auto& [submit, operations, results] = batch;
+    const auto work = this->work(std::nullopt, operations, std::move(results));
     for (const auto& operation : operations) {
       if (!submit) engine_->submit(operation);
     }
     if (!operations.empty()) engine_->wait_briefly(operations.back());
-    return work(std::nullopt, std::move(operations), std::move(results));
+    return work;
   }
 
   WorkPtr work(std::optional<Kind> kind, Operations operations, Tensors results) {
