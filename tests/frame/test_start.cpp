@@ -232,6 +232,27 @@ TEST_SUITE("rendezvous") {
     }
   }
 
+  TEST_CASE("a rank that cannot connect says so with any exception") {
+    const std::map<std::string, std::function<void(const frame::Place&)>> throws{
+        {"an exception of an unknown type", [](const auto&) { throw 42; }},
+        {"an exception without a text",
+            [](const auto&) { throw std::runtime_error(""); }},
+        {"\"ready to fail\"",
+            [](const auto&) { throw std::runtime_error("ready to fail"); }},
+    };
+    for (const auto& [text, connect] : throws) {
+      CAPTURE(text);
+      Meeting meeting(2);
+      meeting.ranks[1].connect = connect;
+      meeting.run();
+      for (int rank = 0; rank < 2; ++rank) {
+        CHECK(meeting.ranks[rank].error ==
+            meeting.begin_of_error(rank) + "rank 1: " + text);
+        CHECK(meeting.ranks[rank].took < 1s);
+      }
+    }
+  }
+
   // It must not: the others have begun. But it may have no memory.
   TEST_CASE("a rank whose joined() throws tells the others") {
     Meeting meeting(2);

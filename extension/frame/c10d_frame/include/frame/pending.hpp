@@ -12,15 +12,17 @@ constexpr milliseconds kLastMoments{2000}; // for sends and goodbyes, at the end
 
 // The text of an error, without the stack of C++ calls that PyTorch's errors have.
 inline std::string text_of(const std::exception_ptr& error) {
+  std::string text;
   try {
     std::rethrow_exception(error);
   } catch (const c10::Error& of_pytorch) {
-    return of_pytorch.what_without_backtrace();
+    text = of_pytorch.what_without_backtrace();
   } catch (const std::exception& other) {
-    return other.what();
+    text = other.what();
   } catch (...) {
-    return "an exception of an unknown type";
+    text = "an exception of an unknown type";
   }
+  return text.empty() ? "an exception without a text" : text;
 }
 
 // For what helps other ranks, who find out at their deadlines if it fails. If there is a

@@ -246,13 +246,13 @@ class Rendezvous {
   static std::string problem_of(const Function& function) {
     try {
       return function();
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
     } catch (const std::system_error& error) {
       const bool threads = error.code() == std::errc::resource_unavailable_try_again;
       return threads ? shortage_of_threads(error) : error.what();
-    } catch (const std::exception& error) {
-      return error.what();
+    } catch (...) {
+      const auto text = text_of(std::current_exception());
+      // Others would take such a text for that of a rank that is ready.
+      return text.starts_with(kReady) ? '"' + text + '"' : text;
     }
   }
 
