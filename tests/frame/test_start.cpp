@@ -596,6 +596,15 @@ TEST_SUITE("watch") {
     CHECK(ranks[0].failure() == std::nullopt);
   }
 
+  TEST_CASE("a heartbeat may be as long as can be") {
+    Watches ranks(2, 0, /*heartbeat=*/milliseconds::max());
+    let_pass(10s);
+    ranks.keys[1]->is_lost = true;
+    let_pass(1000s);
+    CHECK(ranks[0].lost({1}) == std::nullopt);
+    CHECK(ranks[1].failure() == std::nullopt);
+  }
+
   TEST_CASE("a rank of a large group that counts is not lost") {
     Watches ranks(2, 0, /*heartbeat=*/10s, /*more=*/6000);
     let_pass(100s);

@@ -105,7 +105,7 @@ struct WatchState {
 
   WatchState(const Place& place, milliseconds heartbeat, std::shared_ptr<Bell> bell)
       : place(place),
-        heartbeat(std::max(checked(heartbeat), kTicks * every)),
+        heartbeat(std::clamp(checked(heartbeat), kTicks * every, kLongest)),
         bell(std::move(bell)),
         ends(place.size),
         liveness(
