@@ -2,7 +2,7 @@
 
 #include <deque>
 
-#include "frame/mailbox.hpp"
+#include "frame/message_transport.hpp"
 
 #include <doctest/doctest.h>
 
@@ -152,4 +152,68 @@ TEST_CASE("no receive gets a message after one disagrees with its own") {
     CHECK(error.find("the ranks do not agree: rank 0 runs recv") == 0);
   }
   CHECK(int(other.data[0]) == 0);
+}
+
+namespace {
+
+// A library that writes into the memory of transfers until it is to forget them. The heads
+// come at a certain look, each from a rank that runs a collective of this kind.
+class Writing final : public frame::Messages {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 3; }
+  int host(int) const override { return 0; }
+  void begin(Transfer& transfer) override {
+    begun.push_back(&transfer);
+    open.push_back(&transfer);
+  }
+  void forget(Transfer& transfer) override {
+    unknown += std::erase(open, &transfer) == 0;
+    for (std::byte& each : transfer.bytes) each = std::byte(1);
+  }
+  void look() override {
+    if (--looks > 0) return;
+    std::erase_if(open, [this](Transfer* each) {
+      if (each->bytes.size() != sizeof(Head)) return false;
+      frame::copy(each->bytes, frame::bytes_of(head));
+      return each->ended = true;
+    });
+  }
+
+  int looks = 0, unknown = 0; // that were forgotten, and had not begun
+  Head head;
+  std::vector<Transfer*> begun, open;
+};
+
+} // namespace
+
+TEST_CASE("receives of a collective begin in their order") {
+  for (int looks = 1; looks < 5; ++looks) {
+    Writing library;
+    library.looks = looks;
+    const frame::Names names{"fake", "g", {}};
+    frame::Noted net(library, Note(), names);
+    std::array<std::byte, 1> one;
+    std::array<std::byte, 2> other;
+    const Transfer first = net.receive(1, one), second = net.receive(1, other);
+    for (int i = 0; i < 5; ++i) net.look();
+    REQUIRE(library.begun.size() == 3);
+    CHECK(library.begun[1] == &first);
+    CHECK(library.begun[2] == &second);
+  }
+}
+
+TEST_CASE("a library is to forget only what has begun") {
+  Writing library;
+  library.looks = 10;
+  library.head.note.kind = Kind::broadcast;
+  const frame::Names names{"fake", "g", {}};
+  {
+    frame::Noted net(library, Note(), names);
+    std::array<std::byte, 1> one, other;
+    const Transfer first = net.receive(1, one), second = net.receive(2, other);
+    library.looks = 0;
+    CHECK(error_of([&] { net.look(); }).find("the ranks do not agree") == 0);
+  }
+  CHECK(library.unknown == 0);
 }

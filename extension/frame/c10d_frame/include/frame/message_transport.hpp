@@ -30,16 +30,19 @@ class Noted final : public Messages {
 
   // Looks for all heads: steps may ask for the end of one transfer after another.
   void look() override {
-    for (Transfer* const each : std::exchange(waiting_, {})) {
+    if (waiting_.empty()) return;
+    net_.look();
+    std::vector<Transfer*> next;
+    for (Transfer* const each : waiting_) {
+      if (peers_[each->other].received->ended) next.push_back(each);
+    }
+    for (Transfer* const each : next) {
       Peer& peer = peers_[each->other];
-      if (!peer.agrees && !peer.received->ready()) {
-        waiting_.push_back(each);
-        continue;
-      }
       const Note &mine = mine_.note, &its = peer.its.note;
       if (!(its == mine))
         throw std::runtime_error(disagreement(names_, rank(), mine, each->other, its));
       peer.agrees = true;
+      std::erase(waiting_, each);
       net_.begin(*each);
     }
   }
