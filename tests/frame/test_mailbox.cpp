@@ -187,6 +187,16 @@ class Writing final : public frame::Messages {
 
 } // namespace
 
+TEST_CASE("the library forgets a message before its memory goes") {
+  Writing library;
+  library.head.bytes = 100;
+  const frame::Names names{"fake", "g", {}};
+  Mailbox mailbox(library, names);
+  Waiting waits(mailbox, /*tag=*/1);
+  waits.steps.advance();
+  CHECK(library.begun.back()->bytes.size() == 100); // with another tag: to be kept
+}
+
 TEST_CASE("receives of a collective begin in their order") {
   for (int looks = 1; looks < 5; ++looks) {
     Writing library;

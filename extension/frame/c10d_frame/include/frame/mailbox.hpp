@@ -47,9 +47,9 @@ class Mailbox final : public Receives {
  private:
   struct Inbox { // the messages of one rank
     Head head;
-    std::optional<Transfer> head_comes, message_comes;
-    Receive* receive = nullptr; // that the message is for, which comes; null: kept
     Blob bytes; // of the message that comes, if it will be kept
+    std::optional<Transfer> head_comes, message_comes; // end before their memory
+    Receive* receive = nullptr; // that the message is for, which comes; null: kept
   };
 
   static std::vector<int> everyone(const Messages& net) {
