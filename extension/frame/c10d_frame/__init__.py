@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-__version__ = "1.1.0"  # The headers have it, too: include/frame/version.hpp.
+__version__ = "1.1.1"  # The headers have it, too: include/frame/version.hpp.
 
 
 def get_include() -> str:
