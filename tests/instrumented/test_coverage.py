@@ -123,7 +123,7 @@ def _lines_of_cpp(data):
 
 def _compiled_from(path):
     """Return the file of this project whose copy was compiled, or None."""
-    for folder in (*EXTENSIONS, HEADERS, GALLERY):
+    for folder in (*EXTENSIONS, HEADERS, FRAME / "c10d_frame", GALLERY):
         _, ours, inside = path.rpartition(f"/{folder.name}/")
         if ours and (folder / inside).is_file():
             return relative(folder / inside)
